@@ -1,0 +1,17 @@
+/*
+ * x86: what is left of port.h beside arch/linux.c and the assembly files.
+ */
+#include <cpuid.h>
+#include <port.h>
+
+void execmem_port_sync_code(void *address, size_t bytes)
+{
+	(void)address;
+	(void)bytes;
+	EXECMEM_SERIALISE();
+}
+
+size_t execmem_port_probe_code(unsigned value, unsigned char *code)
+{
+	return execmem_cpuid_probe_code(0xfb, value, code); /* endbr32 */
+}
