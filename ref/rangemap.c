@@ -1,0 +1,100 @@
+#include <execmem/rangemap.h>
+
+#include "linux_errno.h"
+
+static size_t round_up(size_t bytes, size_t page_bytes)
+{
+	return (bytes + page_bytes - 1) & ~(page_bytes - 1);
+}
+
+static size_t root_entries(void)
+{
+	return (size_t)1 << (EXECMEM_RANGEMAP_ADDRESS_BITS - EXECMEM_UNIT_SHIFT - EXECMEM_RANGEMAP_LEAF_BITS);
+}
+
+static size_t leaf_of(uintptr_t unit)
+{
+	return unit >> EXECMEM_RANGEMAP_LEAF_BITS;
+}
+
+int execmem_rangemap_create(struct execmem_rangemap *map, const struct execmem_os *os)
+{
+	size_t page_bytes = os->page_size(os->context);
+	size_t root_bytes = round_up(root_entries() * sizeof(uintptr_t *), page_bytes);
+	void *root;
+	int error;
+
+	error = os->map(os->context, NULL, root_bytes, EXECMEM_READ | EXECMEM_WRITE, EXECMEM_NO_FILE, 0, &root);
+	if (error)
+		return error;
+	*map = (struct execmem_rangemap){
+		.root = root,
+		.root_bytes = root_bytes,
+		.leaf_bytes = round_up(sizeof(uintptr_t) << EXECMEM_RANGEMAP_LEAF_BITS, page_bytes),
+		.bytes = root_bytes,
+	};
+	return 0;
+}
+
+int execmem_rangemap_destroy(struct execmem_rangemap *map, const struct execmem_os *os)
+{
+	int error;
+
+	if (!map->root)
+		return 0;
+	/* The root is sparse; walking it touches all of it, once, at the very end. */
+	for (size_t i = 0; map->bytes > map->root_bytes && i < root_entries(); i++) {
+		if (!map->root[i])
+			continue;
+		error = os->unmap(os->context, map->root[i], map->leaf_bytes);
+		if (error)
+			return error;
+		map->root[i] = NULL;
+		map->bytes -= map->leaf_bytes;
+	}
+	error = os->unmap(os->context, map->root, map->root_bytes);
+	if (error)
+		return error;
+	map->root = NULL;
+	map->bytes = 0;
+	return 0;
+}
+
+static uintptr_t *word_of(const struct execmem_rangemap *map, uintptr_t unit)
+{
+	return &map->root[leaf_of(unit)][unit & (((uintptr_t)1 << EXECMEM_RANGEMAP_LEAF_BITS) - 1)];
+}
+
+int execmem_rangemap_insert(struct execmem_rangemap *map, const struct execmem_os *os, uintptr_t start, size_t bytes,
+			    void *owner, unsigned kind)
+{
+	uintptr_t first = start >> EXECMEM_UNIT_SHIFT, last = (start + (bytes - 1)) >> EXECMEM_UNIT_SHIFT;
+	uintptr_t word = (uintptr_t)owner | (kind + 1);
+
+	if (leaf_of(last) >= root_entries())
+		return -ERANGE;
+	for (size_t leaf = leaf_of(first); leaf <= leaf_of(last); leaf++) {
+		void *table;
+		int error;
+
+		if (map->root[leaf])
+			continue;
+		error = os->map(os->context, NULL, map->leaf_bytes, EXECMEM_READ | EXECMEM_WRITE, EXECMEM_NO_FILE, 0,
+				&table);
+		if (error)
+			return error;
+		map->bytes += map->leaf_bytes;
+		__atomic_store_n(&map->root[leaf], table, __ATOMIC_RELEASE);
+	}
+	for (uintptr_t unit = first; unit <= last; unit++)
+		__atomic_store_n(word_of(map, unit), word, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void execmem_rangemap_remove(struct execmem_rangemap *map, uintptr_t start, size_t bytes)
+{
+	uintptr_t first = start >> EXECMEM_UNIT_SHIFT, last = (start + (bytes - 1)) >> EXECMEM_UNIT_SHIFT;
+
+	for (uintptr_t unit = first; unit <= last; unit++)
+		__atomic_store_n(word_of(map, unit), 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,315 @@
+/*
+ * Reserving, releasing and finding regions. Committing is in commit.c.
+ */
+#include "allocator.h"
+#include "linux_errno.h"
+
+int execmem_ask_process(struct execmem_allocator *allocator)
+{
+	uint64_t identity;
+	int error = allocator->os.identity(allocator->os.context, &identity);
+
+	if (error)
+		return execmem_refuse(allocator, "identity", error, 0);
+	return identity == allocator->process ? 0 : EXECMEM_ERROR_FORKED;
+}
+
+int execmem_region_lock(const struct execmem_region *region)
+{
+	struct execmem_region_record *record = region->record;
+	int error;
+
+	if (!record)
+		return EXECMEM_ERROR_RELEASED;
+	error = execmem_check_process(record->allocator);
+	if (error)
+		return error;
+	execmem_lock(&record->allocator->os, &record->lock);
+	if (record->generation == region->generation)
+		return 0;
+	execmem_region_unlock(record);
+	return EXECMEM_ERROR_RELEASED;
+}
+
+static size_t units_bytes(size_t bytes)
+{
+	return bytes / EXECMEM_UNIT_BYTES * sizeof(struct execmem_unit);
+}
+
+static void free_tables(struct execmem_region_record *record)
+{
+	struct execmem_allocator *allocator = record->allocator;
+
+	if (record->units != record->inline_units)
+		execmem_memory_put(&allocator->memory, &allocator->os, record->units, units_bytes(record->bytes));
+	execmem_memory_put(&allocator->memory, &allocator->os, record->published,
+			   execmem_published_bytes(record->bytes));
+	record->units = NULL;
+	record->published = NULL;
+}
+
+static int make_tables(struct execmem_region_record *record, size_t bytes)
+{
+	struct execmem_allocator *allocator = record->allocator;
+	void *table;
+	int error = 0;
+
+	__atomic_store_n(&record->bytes, bytes, __ATOMIC_RELEASE);
+	record->units = record->inline_units;
+	record->published = NULL;
+	if (units_bytes(bytes) > sizeof(record->inline_units)) {
+		error = execmem_memory_get(&allocator->memory, &allocator->os, units_bytes(bytes), &table);
+		if (!error)
+			record->units = table;
+	}
+	if (!error && execmem_emulation(allocator)) {
+		error = execmem_memory_get(&allocator->memory, &allocator->os, execmem_published_bytes(bytes), &table);
+		if (!error)
+			record->published = table;
+	}
+	for (size_t i = 0; !error && i < bytes / EXECMEM_UNIT_BYTES; i++)
+		record->units[i] = (struct execmem_unit){.file_unit = EXECMEM_UNIT_NONE};
+	if (error)
+		free_tables(record);
+	return execmem_refuse(allocator, "map", error, bytes);
+}
+
+/* allocator->lock is held. */
+static int get_record(struct execmem_allocator *allocator, struct execmem_region_record **record)
+{
+	void *memory;
+	int error;
+
+	if (allocator->free_records) {
+		*record = allocator->free_records;
+		allocator->free_records = (*record)->next;
+		return 0;
+	}
+	error = execmem_memory_get(&allocator->memory, &allocator->os, sizeof(**record), &memory);
+	if (error)
+		return execmem_refuse(allocator, "map", error, sizeof(**record));
+	*record = memory;
+	(*record)->allocator = allocator;
+	return 0;
+}
+
+/* allocator->lock is held. */
+static void put_record(struct execmem_region_record *record)
+{
+	record->next = record->allocator->free_records;
+	record->allocator->free_records = record;
+}
+
+static void name(struct execmem_allocator *allocator, uintptr_t start, size_t bytes)
+{
+	const struct execmem_os *os = &allocator->os;
+	int error;
+
+	if (__atomic_load_n(&allocator->unnamed, __ATOMIC_RELAXED))
+		return;
+	error = os->name(os->context, (void *)start, bytes, "execmem");
+	if (error && error != -EAGAIN)
+		__atomic_store_n(&allocator->unnamed, true, __ATOMIC_RELAXED);
+}
+
+/* Makes a record known. allocator->lock is held. */
+static int publish_record(struct execmem_region_record *record, uintptr_t start, unsigned kind, void *owner)
+{
+	struct execmem_allocator *allocator = record->allocator;
+	int error;
+
+	/* Release: who sees one of these sees that the generation before has ended (execmem_lookup). */
+	__atomic_store_n(&record->start, start, __ATOMIC_RELEASE);
+	__atomic_store_n(&record->owner, owner, __ATOMIC_RELEASE);
+	record->kind = kind;
+	record->mappings = NULL;
+	record->open = NULL;
+	record->committed_bytes = 0;
+	record->mapping_count = 0;
+	record->counters = (struct execmem_region_counters){0};
+	__atomic_store_n(&record->generation, record->generation + 1, __ATOMIC_RELEASE);
+	error = execmem_rangemap_insert(&allocator->map, &allocator->os, start, record->bytes, record, kind);
+	if (error) {
+		__atomic_store_n(&record->generation, record->generation + 1, __ATOMIC_RELEASE);
+		return execmem_refuse(allocator, "map", error, allocator->map.leaf_bytes);
+	}
+	record->previous = NULL;
+	record->next = allocator->regions;
+	if (record->next)
+		record->next->previous = record;
+	allocator->regions = record;
+	allocator->region_count++;
+	allocator->reserved_bytes += record->bytes;
+	allocator->reserves++;
+	return 0;
+}
+
+int execmem_reserve(struct execmem_allocator *allocator, size_t bytes, const struct execmem_near *near, unsigned kind,
+		    void *owner, struct execmem_region *region)
+{
+	struct execmem_region_record *record = NULL;
+	uintptr_t start = 0;
+	uint64_t probes = 0;
+	int error;
+
+	if (!allocator || !region || bytes == 0 || bytes > SIZE_MAX / 2 || kind > EXECMEM_KIND_MAX)
+		return EXECMEM_ERROR_ARGUMENT;
+	bytes = (bytes + EXECMEM_UNIT_BYTES - 1) & ~(size_t)(EXECMEM_UNIT_BYTES - 1);
+	error = execmem_check_process(allocator);
+	if (error)
+		return error;
+
+	/* The system is asked without a lock: probing for a place may take long. */
+	error = near ? execmem_reserve_near(allocator, bytes, near, &start, &probes)
+		     : execmem_reserve_anywhere(allocator, bytes, &start);
+	if (!error)
+		name(allocator, start, bytes);
+
+	execmem_lock(&allocator->os, &allocator->lock);
+	allocator->probes += probes;
+	if (!error && allocator->dying)
+		error = EXECMEM_ERROR_STATE;
+	else if (!error)
+		error = get_record(allocator, &record);
+	if (!error) {
+		/* Nobody else has this record; but a stale copy of an earlier region may lock it, to find out. */
+		execmem_lock(&allocator->os, &record->lock);
+		error = make_tables(record, bytes);
+		if (!error) {
+			error = publish_record(record, start, kind, owner);
+			if (error)
+				free_tables(record);
+		}
+		if (error)
+			put_record(record);
+		else
+			*region = (struct execmem_region){{start}, bytes, record, record->generation};
+		execmem_region_unlock(record);
+	}
+	execmem_unlock(&allocator->os, &allocator->lock);
+	if (error && start)
+		(void)allocator->os.unmap(allocator->os.context, (void *)start, bytes);
+	return error;
+}
+
+static void add_counters(struct execmem_region_counters *to, const struct execmem_region_counters *from)
+{
+	to->commits += from->commits;
+	to->decommits += from->decommits;
+	to->rx_maps += from->rx_maps;
+	to->rw_maps += from->rw_maps;
+	to->rw_unmaps += from->rw_unmaps;
+	to->hits += from->hits;
+	to->misses += from->misses;
+	to->bypasses += from->bypasses;
+	to->evictions += from->evictions;
+	to->steps += from->steps;
+	to->publishes += from->publishes;
+	to->remaps += from->remaps;
+}
+
+/* Both locks are held, and the region's addresses are no longer mapped. */
+static void forget(struct execmem_region_record *record)
+{
+	struct execmem_allocator *allocator = record->allocator;
+
+	execmem_rangemap_remove(&allocator->map, record->start, record->bytes);
+	__atomic_store_n(&record->generation, record->generation + 1, __ATOMIC_RELEASE);
+	if (record->previous)
+		record->previous->next = record->next;
+	else
+		allocator->regions = record->next;
+	if (record->next)
+		record->next->previous = record->previous;
+	allocator->region_count--;
+	allocator->reserved_bytes -= record->bytes;
+	allocator->releases++;
+	add_counters(&allocator->released, &record->counters);
+}
+
+static void give_units(struct execmem_region_record *record)
+{
+	struct execmem_allocator *allocator = record->allocator;
+	uint64_t at;
+	size_t run;
+
+	for (size_t offset = 0; offset < record->bytes; offset += run ? run : EXECMEM_UNIT_BYTES) {
+		run = execmem_file_run(record, offset, record->bytes, &at);
+		if (run)
+			execmem_file_give(allocator, (uint32_t)(at / EXECMEM_UNIT_BYTES),
+					  (uint32_t)(run / EXECMEM_UNIT_BYTES));
+	}
+}
+
+int execmem_release(const struct execmem_region *region)
+{
+	struct execmem_region_record *record;
+	struct execmem_allocator *allocator;
+	int error;
+
+	if (!region || !region->record)
+		return EXECMEM_ERROR_ARGUMENT;
+	allocator = region->record->allocator;
+	error = execmem_check_process(allocator);
+	if (error)
+		return error;
+	execmem_lock(&allocator->os, &allocator->lock);
+	error = execmem_region_lock(region);
+	if (error) {
+		execmem_unlock(&allocator->os, &allocator->lock);
+		return error;
+	}
+	record = region->record;
+	if (record->views_open)
+		error = EXECMEM_ERROR_BUSY;
+	if (!error)
+		error = execmem_drop_mappings(record, 0, record->bytes);
+	if (!error)
+		error = execmem_refuse(allocator, "unmap",
+				       allocator->os.unmap(allocator->os.context, (void *)record->start, record->bytes),
+				       0);
+	if (!error) {
+		/* Before another thread, given the same addresses by the system, can make them known: it needs the
+		 * lock. */
+		forget(record);
+		give_units(record);
+		free_tables(record);
+	}
+	execmem_region_unlock(record);
+	if (!error)
+		put_record(record);
+	execmem_unlock(&allocator->os, &allocator->lock);
+	return error;
+}
+
+int execmem_lookup(struct execmem_allocator *allocator, const void *address, struct execmem_found *found)
+{
+	uintptr_t at = (uintptr_t)address;
+
+	for (;;) {
+		uintptr_t word = execmem_rangemap_find(&allocator->map, at);
+		const struct execmem_region_record *record = execmem_rangemap_owner(word);
+		struct execmem_found result;
+		uintptr_t generation;
+
+		if (!word)
+			return EXECMEM_ERROR_NOT_FOUND;
+		generation = __atomic_load_n(&record->generation, __ATOMIC_ACQUIRE);
+		/* Acquire: the generation is read again after all of them. */
+		result.start.at = __atomic_load_n(&record->start, __ATOMIC_ACQUIRE);
+		result.bytes = __atomic_load_n(&record->bytes, __ATOMIC_ACQUIRE);
+		result.owner = __atomic_load_n(&record->owner, __ATOMIC_ACQUIRE);
+		result.kind = (unsigned)execmem_rangemap_kind(word);
+		/* The record was given to another region in between: the word has changed too. */
+		if (__atomic_load_n(&record->generation, __ATOMIC_RELAXED) != generation || generation % 2 == 0 ||
+		    at - result.start.at >= result.bytes)
+			continue;
+		*found = result;
+		return 0;
+	}
+}
+
+int execmem_kind(struct execmem_allocator *allocator, const void *address)
+{
+	return execmem_rangemap_kind(execmem_rangemap_find(&allocator->map, (uintptr_t)address));
+}

@@ -1,0 +1,367 @@
+#define _GNU_SOURCE
+#include "test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+unsigned long long test_seed;
+
+_Noreturn void test_failed(const char *file, int line, const char *what, long long expected, long long actual)
+{
+	fprintf(stderr, "%s:%d: %s: expected %lld, got %lld (seed %llu)\n", file, line, what, expected, actual,
+		test_seed);
+	_exit(1);
+}
+
+struct watch watch = {.page_bytes = 4096, .fail_with = ENOMEM};
+
+static struct execmem_os real;
+
+/* Counts a call; the negative errno with which to refuse it, or 0. */
+static int enter(const char *name)
+{
+	unsigned long call = __atomic_add_fetch(&watch.calls, 1, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&watch.last, name, __ATOMIC_RELAXED);
+	if (call == watch.fail_at || (watch.fail_from && call >= watch.fail_from) ||
+	    (watch.fail_name && strcmp(watch.fail_name, name) == 0))
+		return -watch.fail_with;
+	return 0;
+}
+
+#define ENTER(name_)                                                                                                   \
+	do {                                                                                                           \
+		int refused_ = enter(name_);                                                                           \
+		if (refused_)                                                                                          \
+			return refused_;                                                                               \
+	} while (0)
+
+static void multiple(uint64_t value)
+{
+	EXPECT(value % watch.page_bytes == 0);
+}
+
+static void range(const void *address, size_t bytes)
+{
+	multiple((uintptr_t)address);
+	multiple(bytes);
+	EXPECT(bytes != 0);
+}
+
+static size_t page_size(void *context)
+{
+	(void)context;
+	return watch.page_bytes;
+}
+
+static int map(void *context, void *hint, size_t bytes, unsigned protection, int file, uint64_t offset, void **address)
+{
+	int error;
+
+	(void)context;
+	range(hint, bytes);
+	multiple(offset);
+	EXPECT((protection & (EXECMEM_WRITE | EXECMEM_EXECUTE)) != (EXECMEM_WRITE | EXECMEM_EXECUTE));
+	ENTER("map");
+	/* A larger page: the system aligns to it. */
+	if (watch.page_bytes > 4096) {
+		void *large;
+
+		error = real.map(real.context, hint, bytes + watch.page_bytes, EXECMEM_NONE, EXECMEM_NO_FILE, 0,
+				 &large);
+		if (error)
+			return error;
+		EXPECT_EQUAL(0, real.unmap(real.context, large, bytes + watch.page_bytes));
+		hint = (void *)(((uintptr_t)large + watch.page_bytes - 1) & ~(watch.page_bytes - 1));
+		error = real.map_fixed(real.context, hint, bytes, protection, file, offset);
+		if (!error)
+			*address = hint;
+	} else {
+		error = real.map(real.context, hint, bytes, protection, file, offset, address);
+	}
+	if (!error && file != EXECMEM_NO_FILE && protection & EXECMEM_WRITE)
+		__atomic_add_fetch(&watch.writable, (long)bytes, __ATOMIC_RELAXED);
+	return error;
+}
+
+static int map_fixed(void *context, void *address, size_t bytes, unsigned protection, int file, uint64_t offset)
+{
+	(void)context;
+	range(address, bytes);
+	multiple(offset);
+	EXPECT((protection & (EXECMEM_WRITE | EXECMEM_EXECUTE)) != (EXECMEM_WRITE | EXECMEM_EXECUTE));
+	ENTER("map_fixed");
+	if (protection & EXECMEM_EXECUTE)
+		__atomic_add_fetch(&watch.remaps, 1, __ATOMIC_RELAXED);
+	return real.map_fixed(real.context, address, bytes, protection, file, offset);
+}
+
+static int protect(void *context, void *address, size_t bytes, unsigned protection)
+{
+	(void)context;
+	range(address, bytes);
+	EXPECT((protection & (EXECMEM_WRITE | EXECMEM_EXECUTE)) != (EXECMEM_WRITE | EXECMEM_EXECUTE));
+	ENTER("protect");
+	return real.protect(real.context, address, bytes, protection);
+}
+
+static int unmap(void *context, void *address, size_t bytes)
+{
+	(void)context;
+	range(address, bytes);
+	ENTER("unmap");
+	return real.unmap(real.context, address, bytes);
+}
+
+static int discard(void *context, void *address, size_t bytes)
+{
+	(void)context;
+	range(address, bytes);
+	ENTER("discard");
+	return real.discard(real.context, address, bytes);
+}
+
+static int discard_many(void *context, const struct execmem_span *spans, size_t count, size_t *done)
+{
+	(void)context;
+	*done = 0;
+	ENTER("discard_many");
+	return real.discard_many(real.context, spans, count, done);
+}
+
+static int file_create(void *context, const char *name, int executable, int *file)
+{
+	(void)context;
+	ENTER("file_create");
+	return real.file_create(real.context, name, executable, file);
+}
+
+static int file_grow(void *context, int file, uint64_t bytes)
+{
+	(void)context;
+	multiple(bytes);
+	EXPECT(!watch.file_limit || bytes <= watch.file_limit);
+	ENTER("file_grow");
+	return real.file_grow(real.context, file, bytes);
+}
+
+static int file_seal(void *context, int file, unsigned seals)
+{
+	(void)context;
+	ENTER("file_seal");
+	return real.file_seal(real.context, file, seals);
+}
+
+static int file_punch(void *context, int file, uint64_t offset, uint64_t bytes)
+{
+	(void)context;
+	multiple(offset);
+	multiple(bytes);
+	ENTER("file_punch");
+	return real.file_punch(real.context, file, offset, bytes);
+}
+
+static int file_close(void *context, int file)
+{
+	(void)context;
+	ENTER("file_close");
+	return real.file_close(real.context, file);
+}
+
+static int limit(void *context, enum execmem_limit which, struct execmem_usage *usage)
+{
+	(void)context;
+	ENTER("limit");
+	if (which == EXECMEM_LIMIT_FILE_BYTES && watch.file_limit) {
+		*usage = (struct execmem_usage){0, watch.file_limit};
+		return 0;
+	}
+	return real.limit(real.context, which, usage);
+}
+
+static int name(void *context, void *address, size_t bytes, const char *text)
+{
+	(void)context;
+	ENTER("name");
+	return real.name(real.context, address, bytes, text);
+}
+
+static int sync_code(void *context, const void *address, size_t bytes)
+{
+	(void)context;
+	ENTER("sync_code");
+	__atomic_add_fetch(&watch.syncs, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&watch.sync_at, (uintptr_t)address, __ATOMIC_RELAXED);
+	__atomic_store_n(&watch.sync_bytes, bytes, __ATOMIC_RELAXED);
+	return real.sync_code(real.context, address, bytes);
+}
+
+static int serialize(void *context)
+{
+	(void)context;
+	ENTER("serialize");
+	return real.serialize(real.context);
+}
+
+static int probe_code(void *context, unsigned value, unsigned char *code, size_t *bytes)
+{
+	(void)context;
+	ENTER("probe_code");
+	return real.probe_code(real.context, value, code, bytes);
+}
+
+static unsigned probe_run(void *context, const void *code)
+{
+	static unsigned first;
+	unsigned value = real.probe_run(real.context, code);
+
+	(void)context;
+	if (!watch.stale)
+		return value;
+	if (!first)
+		first = value;
+	return first;
+}
+
+static void wait(void *context, const uint32_t *word, uint32_t value)
+{
+	(void)context;
+	real.wait(real.context, word, value);
+}
+
+static void wake(void *context, const uint32_t *word, unsigned count)
+{
+	(void)context;
+	real.wake(real.context, word, count);
+}
+
+static int identity(void *context, uint64_t *process)
+{
+	(void)context;
+	ENTER("identity");
+	return real.identity(real.context, process);
+}
+
+static int wipe_on_fork(void *context, void *address, size_t bytes)
+{
+	(void)context;
+	range(address, bytes);
+	ENTER("wipe_on_fork");
+	return real.wipe_on_fork(real.context, address, bytes);
+}
+
+static int write_text(void *context, const char *text, size_t bytes)
+{
+	(void)context;
+	ENTER("write");
+	if (bytes > sizeof(watch.text) - 1)
+		bytes = sizeof(watch.text) - 1;
+	memcpy(watch.text, text, bytes);
+	watch.text[bytes] = 0;
+	watch.text_bytes = bytes;
+	return 0;
+}
+
+struct execmem_os watch_os(void)
+{
+	real = execmem_os_linux(4096);
+	return (struct execmem_os){
+		.page_size = page_size,
+		.map = map,
+		.map_fixed = map_fixed,
+		.protect = protect,
+		.unmap = unmap,
+		.discard = discard,
+		.discard_many = discard_many,
+		.file_create = file_create,
+		.file_grow = file_grow,
+		.file_seal = file_seal,
+		.file_punch = file_punch,
+		.file_close = file_close,
+		.limit = limit,
+		.name = name,
+		.sync_code = sync_code,
+		.serialize = serialize,
+		.probe_code = probe_code,
+		.probe_run = probe_run,
+		.wait = wait,
+		.wake = wake,
+		.identity = identity,
+		.wipe_on_fork = wipe_on_fork,
+		.write = write_text,
+	};
+}
+
+struct execmem_allocator *make(void (*change)(struct execmem_config *config))
+{
+	struct execmem_config config = execmem_config_default(watch_os());
+	struct execmem_allocator *allocator;
+
+	if (change)
+		change(&config);
+	OK(execmem_create(&config, &allocator, NULL));
+	return allocator;
+}
+
+struct execmem_region committed(struct execmem_allocator *allocator, size_t bytes)
+{
+	struct execmem_region region;
+
+	OK(execmem_reserve(allocator, bytes, NULL, 0, NULL, &region));
+	OK(execmem_commit(&region, 0, bytes));
+	return region;
+}
+
+struct execmem_stats stats_of(struct execmem_allocator *allocator)
+{
+	struct execmem_stats stats;
+
+	OK(execmem_stats(allocator, &stats));
+	return stats;
+}
+
+/* Read without allocating, which would change it. */
+unsigned long count_mappings(void)
+{
+	static char bytes[65536];
+	unsigned long lines = 0;
+	ssize_t count;
+	int fd = open("/proc/self/maps", O_RDONLY);
+
+	EXPECT(fd >= 0);
+	while ((count = read(fd, bytes, sizeof(bytes))) > 0) {
+		for (ssize_t i = 0; i < count; i++)
+			lines += bytes[i] == '\n';
+	}
+	close(fd);
+	return lines;
+}
+
+unsigned long count_files(void)
+{
+	unsigned long count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+unsigned long file_blocks(void)
+{
+	unsigned long bytes = 0;
+
+	for (int fd = 0; fd < 256; fd++) {
+		char path[64], target[64] = "";
+		struct stat status;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		if (readlink(path, target, sizeof(target) - 1) > 0 && strstr(target, "memfd:execmem") &&
+		    fstat(fd, &status) == 0)
+			bytes += (unsigned long)status.st_blocks * 512;
+	}
+	return bytes;
+}
