@@ -1,0 +1,40 @@
+/*
+ * The suite's own system calls: those of arch/port.h, recorded, so that a failure block can show the last of them.
+ *
+ * Protection and mapping flags are Linux's generic values. A refused call is the suite's own trouble and ends the
+ * program (check_broken), except os_try_*.
+ */
+#ifndef OS_H
+#define OS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "text.h"
+
+#define OS_READ    1
+#define OS_WRITE   2
+#define OS_EXECUTE 4
+
+#define OS_SIGILL  4
+#define OS_SIGTRAP 5
+#define OS_SIGBUS  7
+#define OS_SIGFPE  8
+#define OS_SIGSEGV 11
+
+/* Reserves `bytes` bytes that nothing can access, at `address` exactly where it is not null. */
+unsigned char *os_reserve(void *address, size_t bytes);
+void os_protect(void *address, size_t bytes, int protection);
+int os_try_protect(void *address, size_t bytes, int protection); /* 0 or negative errno */
+void os_unmap(void *address, size_t bytes);
+void os_sync_code(void *address, size_t bytes);
+/* Sleeps while *word is `value`, until os_wake; may wake for no reason. Not recorded: made in loops. */
+void os_wait(volatile int32_t *word, int32_t value);
+void os_wake(volatile int32_t *word);
+/* Gives a signal back to the system, which ends the program by it. From a signal handler. */
+void os_default_signal(int signal);
+
+/* Adds the last calls, oldest first, as one line: "protect(0x1000,4096,rx)=0; ...". */
+void os_describe(struct text *text);
+
+#endif
