@@ -1,0 +1,234 @@
+"""One run from manifests to verdict: load, build, plan, pytest, results."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import difflib
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import __version__, build, manifest, plan, plugin, profile, report, requirements, results, tools, verdict
+from .model import Port, Result, Runner, Subject, TemplateSet, Verdict
+
+PYTEST_OK = (0, 1, 5)  # passed, failed, nothing collected: what came of the items says the rest
+
+
+@dataclass(frozen=True)
+class Options:
+    root: Path
+    subject: str = "ref"
+    checkout: Path | None = None
+    profile: str = "conform"
+    chosen: plan.Filter = field(default_factory=plan.Filter)
+    jobs: int = 0  # 0: one a processor
+    seed: int = 1
+    seconds: float = 30
+    expectations: Path | None = None
+    results: Path | None = None
+
+    @property
+    def build(self) -> Path:
+        return self.root / "build"
+
+    @property
+    def results_directory(self) -> Path:
+        return self.results or self.build / "results"
+
+    @property
+    def workers(self) -> int:
+        return self.jobs or len(os.sched_getaffinity(0))
+
+
+@dataclass
+class Tree:
+    """What the manifests of the tree say."""
+
+    ports: dict[str, Port]
+    requirements: dict[str, requirements.Requirement]
+    profile: profile.Profile
+
+    def selected(self, chosen: plan.Filter) -> list[Port]:
+        for name in chosen.ports:
+            if name not in self.ports:
+                raise manifest.ManifestError(f"--port {name}: no such port; there are {', '.join(self.ports)}")
+        return [port for name, port in self.ports.items() if not chosen.ports or name in chosen.ports]
+
+
+@dataclass
+class Run:
+    """What came of it."""
+
+    header: dict[str, Any]
+    results: list[Result]
+    overall: verdict.Overall
+    profile: profile.Profile
+    plan: plan.Plan
+    tree: Tree
+
+
+def load_tree(root: Path, profile_name: str) -> Tree:
+    """Raises ManifestError."""
+    ports = manifest.discover_ports(root, root / "build" / "manifests")
+    known = requirements.load(root)
+    chosen = profile.load(profile.profile_path(root, profile_name), root, known)
+    return Tree(ports, known, chosen.bind(ports.values()))
+
+
+def _subject(options: Options, tree: Tree) -> Subject:
+    path = manifest.subject_path(options.root, options.subject)
+    cache, wanted = options.build / "manifests", options.chosen.ports
+    return manifest.load_subject(path, options.root, tree.ports, cache, options.checkout, wanted)
+
+
+def _known(chosen: plan.Filter, tree: Tree, host_checks: Iterable[str], sets: Sequence[TemplateSet]) -> None:
+    """A filter that names what there is not is a mistake of the user's, not an empty run. Raises ManifestError."""
+    checks = {check for r in tree.requirements.values() for check in r.checks} | set(host_checks)
+    families = {name.split("-", 1)[0] for name in tree.requirements}
+    there: list[tuple[str, Sequence[object], set[Any]]] = [
+        ("--only", [only.split(".", 1)[0] for only in chosen.only], checks | set(tree.requirements)),
+        ("--family", chosen.families, families),
+        ("--variant", chosen.variants, {s.variant for s in sets}),
+        ("--stub-page", chosen.stub_pages, {page for s in sets for page in s.stub_pages}),
+        ("--os-page", chosen.os_pages, {page for s in sets for page in s.port.os_pages} | {plan.host_page()}),
+    ]
+    for option, asked, known in there:
+        for strange in sorted(set(asked) - known, key=str):
+            near = difflib.get_close_matches(str(strange), map(str, known), 3)
+            there_are = (
+                f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(map(str, sorted(known)))}"
+            )
+            raise manifest.ManifestError(f"{option} {strange}: no such thing here; {there_are}")
+
+
+def prepare(options: Options, note: Callable[[str], None]) -> tuple[Tree, plan.Plan, tools.Tools]:
+    """Builds what is wanted and says what is to be run. Raises ManifestError and ToolError."""
+    from .oracles import host_checks
+
+    tree = load_tree(options.root, options.profile)
+    subject = _subject(options, tree)
+    ports = tree.selected(options.chosen)
+    if not options.chosen.ports and not subject.everywhere:
+        ports = [port for port in ports if any(s.port.name == port.name for s in subject.template_sets)]
+    found = tools.find()
+    names = {port.name for port in ports}
+    sets = [s for s in subject.template_sets if s.port.name in names]
+    _known(options.chosen, tree, host_checks, sets)
+    note("building")
+    units = plan.units(sets, options.chosen)
+    built = build.build(options.root, options.build, found, units, subject, options.workers)
+    note("planning")
+    planner = plan.Planner(
+        options.root, subject, tree.requirements, host_checks, options.chosen, options.seed, options.seconds
+    )
+    made = planner.make(built, ports)
+    if built.programs and all(planner.listed.values()):  # a program that cannot be asked says so in its results
+        for problem in requirements.lint(tree.requirements, made.checks):
+            made.results.append(
+                Result("-", "lint", problem.split(":", 1)[0], "-", subject.name, "-", 0, 0, "host", "ERROR", problem)
+            )
+    return tree, made, found
+
+
+def _header(options: Options, tree: Tree, made: plan.Plan, found: tools.Tools) -> dict[str, Any]:
+    ports = tree.selected(options.chosen)
+    emulators = {port.emulator_argv[0]: tools.emulator_version(port.emulator_argv[0]) for port in ports}
+    return {
+        "execmem_cts": __version__,
+        "format": results.FORMAT,
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "compiler": found.version,
+        "emulators": {name: version or "missing" for name, version in emulators.items()},
+        "native": {name: "yes" if not why else why for name, why in made.natively.items()},
+        "subject": options.subject,
+        "checkout": str(options.checkout) if options.checkout else "",
+        "profile": tree.profile.name,
+        "seed": options.seed,
+        "command": sys.argv[1:],
+    }
+
+
+def _pytest(path: Path, options: Options, workers: int, received: Callable[[list[Result]], None]) -> str:
+    """Runs the items of the plan file. "" where pytest did its part, else what it said."""
+    import pytest
+
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # nothing that happens to be installed takes part
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    (path.parent / "pytest.ini").write_text("[pytest]\n")
+    argv = ["-c", str(path.parent / "pytest.ini"), "--rootdir", str(path.parent), "-p", "execmem_cts.plugin"]
+    argv += ["-p", "no:cacheprovider", "-p", "no:python", "-p", "no:doctest", "--capture=no", "-q"]
+    if workers > 1:
+        argv += ["-p", "xdist", "-n", str(workers), "--dist", "loadgroup", "--maxprocesses", str(workers)]
+    noise = io.StringIO()
+    with contextlib.redirect_stdout(noise), contextlib.chdir(options.root):
+        status = pytest.main([*argv, str(path)], plugins=[plugin.Controller(received)])
+    return "" if int(status) in PYTEST_OK else f"pytest ended with {int(status)}:\n{noise.getvalue()[-4000:]}"
+
+
+def _missing(made: plan.Plan, found: Sequence[Result], said: str) -> list[Result]:
+    """Items without a result: a worker died, or the user interrupted."""
+    have = {result.key.rsplit(".", 1)[0] for result in found}
+    lost = [item for item in made.items if f"{item.cell}/{item.check}" not in have]
+    interrupted = "ended with 2" in said
+    kind = Verdict.NOTRUN if interrupted else Verdict.ERROR
+    why = "interrupted" if interrupted else f"the worker process ended before the check did {said[:500]}".strip()
+    return [item.result("*", kind, why) for item in lost]
+
+
+def run(options: Options, note: Callable[[str], None], received: Callable[[int, list[Result]], None]) -> Run:
+    """The whole run; `received` is called with the number of items and each item's results as they come in."""
+    tree, made, found = prepare(options, note)
+    header = _header(options, tree, made, found)
+    arrived: list[Result] = []
+
+    def take(new: list[Result]) -> None:
+        arrived.extend(new)
+        received(len(made.items), new)
+
+    said = ""
+    if made.items:
+        shared = plugin.Shared(options.root, options.build, found, made.configurations)
+        note("running")
+        # The longest first, so that no worker ends with one.
+        made.items.sort(key=lambda item: (item.runner != Runner.HOST.value, -item.stub_page))
+        workers = min(options.workers, max(1, len(made.items) // 8))
+        with tempfile.TemporaryDirectory(prefix="run-", dir=options.build) as folder:  # runs may go on side by side
+            path = plugin.write_plan(Path(folder), made.items, shared)
+            said = _pytest(path, options, workers, take)
+    everything = made.results + arrived + _missing(made, arrived, said)
+    if said and not any(r.verdict in ("ERROR", "NOTRUN") for r in everything):
+        everything.append(Result("-", "pytest", "all", "-", options.subject, "-", 0, 0, "host", "ERROR", said))
+    everything.sort(key=lambda r: r.key)
+    expectations = verdict.load_expectations(options.expectations, options.root)
+    judged = verdict.apply_expectations(everything, expectations)
+    overall = verdict.overall(judged, tree.profile)
+    results.write_all(options.results_directory, header, judged, tree.profile, overall)
+    return Run(header, judged, overall, tree.profile, made, tree)
+
+
+def surroundings_of(
+    root: Path, header: dict[str, Any], tree: Tree, triples: dict[tuple[str, str], str]
+) -> report.Surroundings:
+    """What the console needs to show failures of these results."""
+    try:
+        llvm_mc = tools.find().mc
+    except tools.ToolError:
+        llvm_mc = ""
+    subject, checkout = str(header.get("subject")), header.get("checkout")
+    repeated = ["run"] if subject == "ref" else ["check-templates", "--manifest", subject]
+    repeated += ["--checkout", checkout] if checkout else []
+    repeated += ["--profile", tree.profile.name] if tree.profile.name != "conform" else []
+    return report.Surroundings(root, tree.ports, tree.requirements, header, triples, llvm_mc, tuple(repeated))
+
+
+def surroundings(options: Options, done: Run) -> report.Surroundings:
+    """The same, with the variants' own triples."""
+    sets = [c.template_set for c in done.plan.configurations.values()]
+    triples = {(s.port.name, s.variant): s.disassembly_triple for s in sets}
+    return surroundings_of(options.root, done.header, done.tree, triples)

@@ -1,0 +1,81 @@
+"""Checks that share the start of their program are judged as if each had been started alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from execmem_cts import runner
+
+PROGRAM = """\
+#!/bin/sh
+echo start >> {log}
+each= nonce= only=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--each) each=1 ;;
+	--only) only=$2; shift ;;
+	--nonce) nonce=$2; shift ;;
+	esac
+	shift
+done
+point() {{ # ok|"not ok" CHECK
+	printf 'KTAP version 1\\n1..1\\n%s 1 - %s.one\\n' "$1" "$2"
+	[ "$1" = ok ] || printf '  ---\\n  message: wrong\\n  ...\\n'
+	printf '# seen os_page=4096 stub_page=16384\\n# complete nonce=%s points=1 assertions=5\\n' "$nonce"
+}}
+begin() {{ echo "# each begin $1 status=0"; }}
+end() {{ echo "# each end $1 ${{2:-status=0}}"; }}
+good() {{ begin "$1"; point ok "$1"; end "$1"; }}
+if [ "$each" ]; then
+	{body}
+else
+	point ok "${{only%.one}}"
+fi
+"""
+
+
+def results(folder: Path, body: str) -> tuple[dict[str, tuple[str, str]], int]:
+    """Verdict and message by check, and how often the program was started."""
+    program, log = folder / "program", folder / "log"
+    program.write_text(PROGRAM.format(log=log, body=body))
+    program.chmod(0o755)
+    items = [
+        runner.Item("PO-001", c, ("one",), "p", "s", "plain", 16384, 4096, "native", (), str(program), 1, 5.0)
+        for c in ("po_x", "po_y")
+    ]
+    found = runner.run_together(items)
+    assert {result.check for result in found} == {"po_x", "po_y"}
+    found.sort(key=lambda result: result.verdict != "PASS")  # of several results of a check the red one is told
+    return {result.check: (result.verdict, result.message) for result in found}, len(log.read_text().split())
+
+
+def test_two_passes_take_one_start(tmp_path: Path) -> None:
+    found, starts = results(tmp_path, "good po_x; good po_y")
+    assert (found["po_x"][0], found["po_y"][0], starts) == ("PASS", "PASS", 1)
+
+
+def test_what_was_never_begun_is_started_alone(tmp_path: Path) -> None:
+    found, starts = results(tmp_path, "good po_x")
+    assert (found["po_x"][0], found["po_y"][0], starts) == ("PASS", "PASS", 2)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('begin po_x; point "not ok" po_x; end po_x status=1', "wrong"),
+        ("begin po_x; end po_x signal=11", "killed by SIGSEGV"),
+        ("begin po_x; point ok po_x; end po_x signal=6", "killed by SIGABRT"),
+        ("begin po_x; end po_x", "ended without a result"),
+        ("begin po_x; (nonce=other; point ok po_x); end po_x", "nonce"),
+        ("begin po_x; point ok po_x; end po_x status=1", "exit status 1 with 0 failed points"),
+        ("begin po_x; kill -SEGV $$", "killed by SIGSEGV"),
+        ("begin po_x; point ok po_y; end po_x", "not in the program's --list"),
+    ],
+)
+def test_trouble_stands_though_the_check_passes_alone(tmp_path: Path, body: str, message: str) -> None:
+    found, _ = results(tmp_path, f"{body}; good po_y")
+    assert found["po_x"][0] in ("FAIL", "ERROR"), found
+    assert message in found["po_x"][1]
+    assert found["po_y"][0] == "PASS"
