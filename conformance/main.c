@@ -17,7 +17,7 @@
 extern const struct check __start_execmem_checks[], __stop_execmem_checks[];
 
 uint64_t check_seed = 1;
-uintptr_t check_code_at;
+uintptr_t check_code_at, check_code_step;
 size_t check_os_page;
 
 static const char *nonce = "";
@@ -158,7 +158,7 @@ static bool claims_agree(void)
 static int usage(const char *what)
 {
 	report_put("# usage: PROGRAM [--list] [--each] [--only CHECK[.POINT]]... [--seed N] [--nonce TEXT] [--code-at "
-		   "ADDRESS]\n# ");
+		   "ADDRESS [--code-step BYTES]]\n# ");
 	report_put(what);
 	report_put("\n");
 	return STATUS_USAGE;
@@ -209,6 +209,8 @@ static bool take_option(const char *option, const char *value)
 		check_seed = number;
 	} else if (text_equal(option, "--code-at") && text_number(value, &number)) {
 		check_code_at = (uintptr_t)number;
+	} else if (text_equal(option, "--code-step") && text_number(value, &number)) {
+		check_code_step = (uintptr_t)number;
 	} else {
 		return false;
 	}

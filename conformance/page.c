@@ -188,7 +188,7 @@ static bool buildable(const struct subject_template *t)
 			  "the data page is apart from the code page, on an OS page");
 }
 
-/* Reserves the whole span, with the code page on a multiple of the stub page size, or at check_code_at. */
+/* Reserves the whole span, with the code page on a multiple of the stub page size, or where the caller said. */
 static void reserve(struct page *page)
 {
 	const int64_t distance = page->t->data_distance;
@@ -198,8 +198,10 @@ static void reserve(struct page *page)
 	const uintptr_t align = subject_stub_page - 1;
 
 	if (check_code_at) {
+		const uintptr_t at = check_code_at + (uintptr_t)(page->t - subject_templates) * check_code_step;
+
 		page->reserved_bytes = below + above;
-		page->reserved = os_reserve((void *)(check_code_at - below), page->reserved_bytes);
+		page->reserved = os_reserve((void *)(at - below), page->reserved_bytes);
 		page->code = page->reserved + below;
 	} else {
 		page->reserved_bytes = below + above + subject_stub_page;
@@ -220,12 +222,26 @@ static int fill_by_subject(struct page *page)
 	unsigned char *const writable = reserved + moat;
 	int result;
 
+	if (!subject.fill_stub_page)
+		check_broken("a page is asked of a subject that fills none", 0);
 	os_protect(writable, subject_stub_page, OS_READ | OS_WRITE);
 	result = subject.fill_stub_page(page->t, writable, (uintptr_t)page->code, subject_stub_page);
 	for (size_t i = 0; i < subject_stub_page; i++)
 		page->code[i] = writable[i];
 	os_unmap(reserved, moat + subject_stub_page + moat);
 	return result;
+}
+
+/* Every record and cell as a check expects to find them; what an earlier check left in the data page is gone. */
+static void begin(struct page *page)
+{
+	uintptr_t *const words = (uintptr_t *)page->data;
+
+	page->cells_guarded = false;
+	for (size_t i = 0; i < subject_stub_page / sizeof(*words); i++)
+		words[i] = 0;
+	for (uint32_t slot = 0; slot < page->t->slots; slot++)
+		page_clear(page, slot);
 }
 
 static bool build(struct page *page, int protection)
@@ -247,8 +263,6 @@ static bool build(struct page *page, int protection)
 		check_note_signed("result", result);
 		return false;
 	}
-	for (uint32_t slot = 0; slot < t->slots; slot++)
-		page_clear(page, slot);
 	result = os_try_protect(page->code, subject_stub_page, OS_READ | OS_EXECUTE | protection);
 	if (result && protection)
 		check_emulator("the system refuses landing-pad enforcement for a page");
@@ -258,20 +272,43 @@ static bool build(struct page *page, int protection)
 	return !result;
 }
 
+/*
+ * Pages that checks of this process have used and left as they should: an emulator has translated their code, which
+ * takes it longer than everything else that a check does. Pages at a fixed address are not kept: another source's page
+ * is to lie there next.
+ */
+static struct page *kept_page(const struct subject_template *t, enum page_source source, int protection)
+{
+	static struct page kept[16];
+	const size_t index = (size_t)(t - subject_templates) * PAGE_SOURCES + source;
+
+	return index < sizeof(kept) / sizeof(kept[0]) && !protection && !check_code_at ? &kept[index] : NULL;
+}
+
 bool page_with(const struct subject_template *t, enum page_source source, bool (*judge)(struct page *page),
 	       int protection)
 {
-	struct page page = {.t = t, .source = source};
-	bool good;
+	struct page once = {0}, *const kept = kept_page(t, source, protection), *const page = kept ? kept : &once;
+	bool good = true;
 
 	check_note_clear();
 	check_note("template", t->name);
 	check_note("pages", source_names[source]);
 	if (!buildable(t))
 		return false;
-	good = build(&page, protection) && judge(&page);
-	os_unmap(page.cells, page.cells_bytes);
-	os_unmap(page.reserved, page.reserved_bytes);
+	if (!page->reserved) {
+		*page = (struct page){.t = t, .source = source};
+		good = build(page, protection);
+	}
+	if (good) {
+		begin(page);
+		good = judge(page);
+	}
+	if (!good || !kept) {
+		os_unmap(page->cells, page->cells_bytes);
+		os_unmap(page->reserved, page->reserved_bytes);
+		page->reserved = NULL;
+	}
 	return good;
 }
 

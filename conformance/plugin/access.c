@@ -1,15 +1,15 @@
 /*
- * A QEMU TCG plugin: every memory access that the code in one page of stubs makes, seen from outside of the program.
+ * A QEMU TCG plugin: every memory access that the code in pages of stubs makes, seen from outside of the program.
  *
- *	qemu-<arch> -plugin access.so,code=ADDRESS,bytes=N,pitch=N,slots=N program --code-at ADDRESS ...
+ *	qemu-<arch> -plugin access.so,page=ADDRESS:BYTES:PITCH:SLOTS,page=... program --code-at ADDRESS ...
  *
- * The program calls the page's slots path by path, within a path each slot once, ascending (conformance/po/path.c). A
- * call starts when an instruction of the page runs after one outside. Calls number k * slots to (k + 1) * slots - 1 are
- * pass k; an access is told apart by its pass, its place in its call, its instruction, width and direction. One line
- * each, at the end, on standard error:
- *	execmem-plugin: pass=K index=I at=OFFSET width=N store=0|1 count=N first=ADDRESS stride=N steady=0|1
+ * The program calls a page's slots path by path, within a path each slot once, ascending (conformance/po/path.c). A
+ * call starts when an instruction of the page runs after one outside. Calls number k * slots to (k + 1) * slots - 1 of
+ *a page are its pass k; an access is told apart by its pass, its place in its call, its instruction, width and
+ *direction. One line each, at the end, on standard error; pages are numbered as they were given, from 0:
+ *	execmem-plugin: page=P pass=K index=I at=OFFSET width=N store=0|1 count=N first=ADDRESS stride=N steady=0|1
  * first: the address of the first such access; stride: what a later call adds to it; steady: whether all calls do.
- *	execmem-plugin: calls=N astray=N lost=N
+ *	execmem-plugin: page=P calls=N astray=N lost=N
  * astray: calls, or instructions within one, on another slot than this order says; lost: accesses that found no room.
  *
  * Built without QEMU's header package: the few prototypes are those of its documentation ("QEMU TCG Plugins"), and the
@@ -50,13 +50,13 @@ bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 int dprintf(int fd, const char *format, ...);
 unsigned long long strtoull(const char *text, char **end, int base);
 int strncmp(const char *a, const char *b, size_t count);
-size_t strlen(const char *text);
 
 __attribute__((visibility("default"))) extern const int qemu_plugin_version;
 const int qemu_plugin_version = ACCESS_PLUGIN_API;
 
 #define STDERR     2
-#define ACCESS_MAX 512
+#define PAGES_MAX  32
+#define ACCESS_MAX 256 /* a page */
 
 struct access {
 	uint64_t pass, index, at, first, previous, count;
@@ -65,13 +65,25 @@ struct access {
 	bool store, steady;
 };
 
-static uint64_t code, bytes, pitch, slots;
+struct page {
+	uint64_t code, bytes, pitch, slots;
+	uint64_t calls, astray, lost;
+	uint64_t index_in_call, slot_of_call;
+	struct access accesses[ACCESS_MAX];
+	size_t access_count;
+};
 
-static struct access accesses[ACCESS_MAX];
-static size_t access_count;
-static uint64_t calls, astray, lost;
-static uint64_t index_in_call, slot_of_call;
+static struct page pages[PAGES_MAX];
+static size_t page_count;
 static bool outside = true;
+
+static struct page *page_of(uint64_t at)
+{
+	for (struct page *page = pages; page < pages + page_count; page++)
+		if (at - page->code < page->bytes)
+			return page;
+	return NULL;
+}
 
 static void left_page(unsigned cpu, void *data)
 {
@@ -82,23 +94,24 @@ static void left_page(unsigned cpu, void *data)
 
 static void run_insn(unsigned cpu, void *data)
 {
-	const uint64_t slot = ((uint64_t)(uintptr_t)data - code) / pitch;
+	const uint64_t at = (uint64_t)(uintptr_t)data;
+	struct page *page = page_of(at);
 
 	(void)cpu;
 	if (outside) {
 		outside = false;
-		slot_of_call = calls % slots;
-		index_in_call = 0;
-		calls++;
+		page->slot_of_call = page->calls % page->slots;
+		page->index_in_call = 0;
+		page->calls++;
 	}
-	if (slot != slot_of_call)
-		astray++;
+	if ((at - page->code) / page->pitch != page->slot_of_call)
+		page->astray++;
 }
 
-static struct access *find(uint64_t pass, uint64_t at, unsigned width, bool store)
+static struct access *find(struct page *page, uint64_t pass, uint64_t at, unsigned width, bool store)
 {
-	for (struct access *a = accesses; a < accesses + access_count; a++)
-		if (a->pass == pass && a->index == index_in_call && a->at == at && a->width == width &&
+	for (struct access *a = page->accesses; a < page->accesses + page->access_count; a++)
+		if (a->pass == pass && a->index == page->index_in_call && a->at == at && a->width == width &&
 		    a->store == store)
 			return a;
 	return NULL;
@@ -106,10 +119,12 @@ static struct access *find(uint64_t pass, uint64_t at, unsigned width, bool stor
 
 static void accessed(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
-	const uint64_t at = ((uint64_t)(uintptr_t)data - code) % pitch, pass = (calls - 1) / slots;
+	struct page *page = page_of((uint64_t)(uintptr_t)data);
+	const uint64_t at = ((uint64_t)(uintptr_t)data - page->code) % page->pitch;
+	const uint64_t pass = (page->calls - 1) / page->slots;
 	const unsigned width = 1u << qemu_plugin_mem_size_shift(info);
 	const bool store = qemu_plugin_mem_is_store(info);
-	struct access *a = find(pass, at, width, store);
+	struct access *a = find(page, pass, at, width, store);
 
 	(void)cpu;
 	if (a) {
@@ -120,20 +135,20 @@ static void accessed(unsigned cpu, qemu_plugin_meminfo_t info, uint64_t address,
 		a->steady = a->steady && step == a->stride;
 		a->previous = address;
 		a->count++;
-	} else if (access_count < ACCESS_MAX) {
-		accesses[access_count++] = (struct access){.pass = pass,
-							   .index = index_in_call,
-							   .at = at,
-							   .first = address,
-							   .previous = address,
-							   .count = 1,
-							   .width = width,
-							   .store = store,
-							   .steady = true};
+	} else if (page->access_count < ACCESS_MAX) {
+		page->accesses[page->access_count++] = (struct access){.pass = pass,
+								       .index = page->index_in_call,
+								       .at = at,
+								       .first = address,
+								       .previous = address,
+								       .count = 1,
+								       .width = width,
+								       .store = store,
+								       .steady = true};
 	} else {
-		lost++;
+		page->lost++;
 	}
-	index_in_call++;
+	page->index_in_call++;
 }
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
@@ -147,7 +162,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 		const uint64_t at = qemu_plugin_insn_vaddr(insn);
 		void *const data = (void *)(uintptr_t)at;
 
-		if (at - code >= bytes)
+		if (!page_of(at))
 			continue;
 		inside = true;
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, run_insn, QEMU_PLUGIN_CB_NO_REGS, data);
@@ -157,45 +172,55 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *block)
 		qemu_plugin_register_vcpu_tb_exec_cb(block, left_page, QEMU_PLUGIN_CB_NO_REGS, NULL);
 }
 
+static void report(const struct page *page, unsigned number)
+{
+	for (const struct access *a = page->accesses; a < page->accesses + page->access_count; a++)
+		dprintf(STDERR,
+			"execmem-plugin: page=%u pass=%llu index=%llu at=%llu width=%u store=%d count=%llu first=%llu "
+			"stride=%lld steady=%d\n",
+			number, (unsigned long long)a->pass, (unsigned long long)a->index, (unsigned long long)a->at,
+			a->width, a->store, (unsigned long long)a->count, (unsigned long long)a->first,
+			(long long)a->stride, a->steady);
+	dprintf(STDERR, "execmem-plugin: page=%u calls=%llu astray=%llu lost=%llu\n", number,
+		(unsigned long long)page->calls, (unsigned long long)page->astray, (unsigned long long)page->lost);
+}
+
 static void ended(qemu_plugin_id_t id, void *data)
 {
 	(void)id;
 	(void)data;
-	for (size_t i = 0; i < access_count; i++) {
-		const struct access *a = &accesses[i];
-
-		dprintf(STDERR,
-			"execmem-plugin: pass=%llu index=%llu at=%llu width=%u store=%d count=%llu first=%llu "
-			"stride=%lld "
-			"steady=%d\n",
-			(unsigned long long)a->pass, (unsigned long long)a->index, (unsigned long long)a->at, a->width,
-			a->store, (unsigned long long)a->count, (unsigned long long)a->first, (long long)a->stride,
-			a->steady);
-	}
-	dprintf(STDERR, "execmem-plugin: calls=%llu astray=%llu lost=%llu\n", (unsigned long long)calls,
-		(unsigned long long)astray, (unsigned long long)lost);
+	for (unsigned i = 0; i < page_count; i++)
+		report(&pages[i], i);
 }
 
-static void option(const char *argument, const char *name, uint64_t *value)
+/* "page=ADDRESS:BYTES:PITCH:SLOTS", each a number that is not zero. */
+static bool take_page(const char *argument)
 {
-	const size_t length = strlen(name);
+	uint64_t numbers[4];
+	char *at = (char *)argument;
 
-	if (!strncmp(argument, name, length) && argument[length] == '=')
-		*value = strtoull(argument + length + 1, NULL, 0);
+	if (strncmp(argument, "page=", 5) || page_count == PAGES_MAX)
+		return false;
+	for (unsigned i = 0; i < 4; i++) {
+		numbers[i] = strtoull(at + (i ? 1 : 5), &at, 0);
+		if (!numbers[i] || *at != (i < 3 ? ':' : '\0'))
+			return false;
+	}
+	pages[page_count++] =
+		(struct page){.code = numbers[0], .bytes = numbers[1], .pitch = numbers[2], .slots = numbers[3]};
+	return true;
 }
 
 __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc,
 							       char **argv)
 {
+	bool understood = argc > 0;
+
 	(void)info;
-	for (int i = 0; i < argc; i++) {
-		option(argv[i], "code", &code);
-		option(argv[i], "bytes", &bytes);
-		option(argv[i], "pitch", &pitch);
-		option(argv[i], "slots", &slots);
-	}
-	if (!code || !bytes || !pitch || !slots) {
-		dprintf(STDERR, "execmem-plugin: wants code=ADDRESS,bytes=N,pitch=N,slots=N\n");
+	for (int i = 0; i < argc; i++)
+		understood = understood && take_page(argv[i]);
+	if (!understood) {
+		dprintf(STDERR, "execmem-plugin: wants page=ADDRESS:BYTES:PITCH:SLOTS, at most %d times\n", PAGES_MAX);
 		return -1;
 	}
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);

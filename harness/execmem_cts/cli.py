@@ -81,7 +81,11 @@ def selection(command: F) -> F:
                 "--stub-page", "stub_pages", multiple=True, type=Numbers(), help="A stub page size: 16384 or 16K."
             ),
             click.option(
-                "--os-page", "os_pages", multiple=True, type=Numbers(), help="An OS page size, where a runner shows it."
+                "--os-page",
+                "os_pages",
+                multiple=True,
+                type=Numbers(),
+                help="An OS page size, where a runner shows it; with every stub page size, not the smallest alone.",
             ),
             click.option(
                 "--family", "families", multiple=True, metavar="FAMILY", help="A family of requirements, such as PO."

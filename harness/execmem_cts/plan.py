@@ -93,7 +93,7 @@ def units(sets: Iterable[TemplateSet], chosen: Filter) -> list[Unit]:
     for template_set in sets:
         for stub_page in template_set.stub_pages:
             unit = Unit(template_set, stub_page)
-            if any(chosen.wants_cell(c) for c in _of_unit(unit)):
+            if any(chosen.wants_cell(c) for c in _of_unit(unit, chosen)):
                 found[unit.key] = unit
     return list(found.values())
 
@@ -103,7 +103,7 @@ def host_page() -> int:
 
 
 def _reaching(template_set: TemplateSet, os_page: int) -> tuple[int, ...]:
-    return tuple(s for s in template_set.stub_pages if s >= os_page and s % os_page == 0)
+    return tuple(sorted(s for s in template_set.stub_pages if s >= os_page and s % os_page == 0))
 
 
 def refuses_only(c: Configuration) -> bool:
@@ -111,8 +111,13 @@ def refuses_only(c: Configuration) -> bool:
     return c.stub_page < c.os_page
 
 
-def _of_unit(unit: Unit) -> list[Configuration]:
-    """Every configuration that runs this program, native ones included, whether or not this machine can."""
+def _of_unit(unit: Unit, chosen: Filter) -> list[Configuration]:
+    """Every configuration that runs this program, native ones included, whether or not this machine can.
+
+    A template and its stub page size alone decide a page offset; the OS page size decides where pages can lie. So every
+    stub page size is run at the port's smallest OS page, and at a larger one the smallest that reaches it, whose code
+    and data pages touch. A user who asks for OS page sizes gets every stub page size there.
+    """
     template_set, stub_page = unit.template_set, unit.stub_page
     smallest = min(template_set.stub_pages)
     pages = template_set.port.os_pages
@@ -120,6 +125,8 @@ def _of_unit(unit: Unit) -> list[Configuration]:
     asked = [(page, Runner.EMULATED) for page in pages] + [(host_page(), Runner.NATIVE)]
     for page, runner in asked:
         reaching = _reaching(template_set, page)
+        if runner is Runner.EMULATED and page != min(pages) and not chosen.os_pages:
+            reaching = reaching[:1]
         if stub_page in reaching or (not reaching and stub_page == smallest):
             found.append(Configuration(template_set, stub_page, page, runner))
     return found
@@ -243,7 +250,7 @@ class Planner:
         for template_set in sets:
             for stub_page in template_set.stub_pages:
                 unit = Unit(template_set, stub_page)
-                for configuration in _of_unit(unit):
+                for configuration in _of_unit(unit, self.chosen):
                     if configuration.runner is Runner.NATIVE and self.plan.natively[port.name]:
                         if self.chosen.native and self.chosen.wants_cell(configuration):
                             self._absent(configuration, self.plan.natively[port.name], Verdict.NOTRUN)

@@ -1,4 +1,7 @@
-"""Runs one check of one configuration, one process a check, and says what came of each of its points.
+"""Runs the checks of a configuration and says what came of each of their points.
+
+A process for each check is what failures are told by. Checks that pass may share one: starting an emulator and having it
+translate the same stub pages again for each check costs it several times what the checks do.
 
 A PASS comes only from a process that ended as it should: complete line, right nonce, at least one assertion, the page
 sizes that were asked for. What a dying process did not get to, or had not yet sealed, is run again alone, so that one
@@ -242,22 +245,44 @@ _EACH = re.compile(
 
 
 def run_together(items: Sequence[Item], run: Run = process.run) -> list[Result]:
-    """The items of one cell, with one start of the emulator: the program forks a process for each check (`--each`).
+    """The items of one cell, with one start of the emulator.
 
-    What a check's own process did is judged as if it had been started for it alone: a failure stands, and trouble that
-    does not come again when the check runs by itself is told all the same. Only what was never begun is started anew.
+    First all in one process: where that ends as it should with no point failed, it is believed. Else each in a process
+    of its own that the program forks (`--each`), which is judged as if it had been started for it alone: a failure
+    stands, and trouble that does not come again when the check runs by itself is told all the same. Only what was never
+    begun is started anew.
     """
     if len(items) < 2:
         return [result for item in items for result in run_item(item, run)]
-    nonce = secrets.token_hex(6)
-    first = items[0]
-    argv = [*first.emulator, first.program, "--each", "--seed", str(first.seed), "--nonce", nonce]
-    for item in items:
-        argv += ["--only", item.check]
     try:
-        whole = run(argv, first.seconds)
+        return _in_one_process(items, run) or _in_one_start(items, run)
     except OSError:
         return [result for item in items for result in run_item(item, run)]
+
+
+def _shared_argv(items: Sequence[Item], nonce: str, *options: str) -> list[str]:
+    first = items[0]
+    argv = [*first.emulator, first.program, *options, "--seed", str(first.seed), "--nonce", nonce]
+    return argv + [part for item in items for part in ("--only", item.check)]
+
+
+def _in_one_process(items: Sequence[Item], run: Run) -> list[Result]:
+    """Every result, or none at all: anything that is not plainly well is for separate processes to tell apart."""
+    nonce = secrets.token_hex(6)
+    whole = _judged(items[0], run(_shared_argv(items, nonce), items[0].seconds), nonce)
+    if whole.problem or any(point.verdict == "FAIL" for point in whole.output.points):
+        return []
+    points = {point.name: point for point in whole.output.points}
+    wanted = [(item, f"{item.check}.{name}") for item in items for name in item.points or ("all",)]
+    if {name for _, name in wanted} != set(points):
+        return []
+    return [_reported(item, points[name], whole) for item, name in wanted]
+
+
+def _in_one_start(items: Sequence[Item], run: Run) -> list[Result]:
+    nonce = secrets.token_hex(6)
+    first = items[0]
+    whole = run(_shared_argv(items, nonce, "--each"), first.seconds)
     parts = {part["id"]: part for part in _EACH.finditer(whole.output)}
     results: list[Result] = []
     for item in items:

@@ -34,10 +34,10 @@ def planned(subject: Subject, port: Port, chosen: plan.Filter, built: build.Buil
     return plan.Planner(ROOT, subject, REQUIREMENTS, host_checks, chosen, 1, 5).make(built, [port])
 
 
-def cells(template_set: TemplateSet) -> set[tuple[int, int, Runner]]:
+def cells(template_set: TemplateSet, chosen: plan.Filter = plan.Filter()) -> set[tuple[int, int, Runner]]:
     found = set()
     for stub_page in template_set.stub_pages:
-        for c in plan._of_unit(plan.Unit(template_set, stub_page)):
+        for c in plan._of_unit(plan.Unit(template_set, stub_page), chosen):
             if c.runner is not Runner.NATIVE:
                 found.add((c.stub_page, c.os_page, c.runner))
     return found
@@ -46,6 +46,14 @@ def cells(template_set: TemplateSet) -> set[tuple[int, int, Runner]]:
 def test_a_stub_page_is_never_smaller_than_the_os_page(subject: Subject) -> None:
     emulated = {(s, o) for s, o, runner in cells(subject.template_sets[0]) if runner is Runner.EMULATED}
     assert emulated == {(4096, 4096), (16384, 4096), (16384, 16384)}
+
+
+def test_a_larger_os_page_has_the_smallest_stub_page_that_reaches_it_unless_it_is_asked_for(subject: Subject) -> None:
+    three = dataclasses.replace(subject.template_sets[0], stub_pages=(65536, 4096, 16384))
+    large = {(s, o) for s, o, runner in cells(three) if runner is Runner.EMULATED and o == 16384}
+    assert large == {(16384, 16384)}
+    asked = cells(three, plan.Filter(os_pages=(16384,)))
+    assert {s for s, o, runner in asked if runner is Runner.EMULATED and o == 16384} == {16384, 65536}
 
 
 def test_where_no_stub_page_reaches_only_the_refusal_is_asked(subject: Subject, port: Port, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from foreign import ROOT, path, template, through
 from execmem_cts import tools
 from execmem_cts.model import Template
 from execmem_cts.oracles import plugin
-from execmem_cts.oracles.plugin import Observation, Seen
+from execmem_cts.oracles.plugin import Observation, Seen, Watched
 from execmem_cts.process import run
 
 PAGE, CODE, CELLS = 4096, 0x2000000, 0x9000000
@@ -104,15 +104,18 @@ def test_a_single_slot_cannot_move() -> None:
 
 def test_lines_of_the_plugin() -> None:
     text = (
-        "noise\nexecmem-plugin: pass=1 index=2 at=8 width=2 store=1 count=64 first=4096 stride=-16 steady=1\n"
-        "execmem-plugin: calls=64 astray=1 lost=2\n"
+        "noise\nexecmem-plugin: page=1 pass=1 index=2 at=8 width=2 store=1 count=64 first=4096 stride=-16 steady=1\n"
+        "execmem-plugin: page=0 calls=0 astray=0 lost=0\nexecmem-plugin: page=1 calls=64 astray=1 lost=2\n"
     )
-    assert plugin.parse(text) == Observation(64, 1, 2, (Seen(1, 2, 8, 2, True, 64, 4096, -16, True),))
-    assert plugin.parse(text.rsplit("execmem-plugin", 1)[0]) is None
+    access = Seen(1, 2, 8, 2, True, 64, 4096, -16, True)
+    assert plugin.parse(text) == [Observation(0, 0, 0, ()), Observation(64, 1, 2, (access,))]
+    assert plugin.parse(text.splitlines()[1]) == []
 
 
 def test_option_of_the_emulator() -> None:
-    assert plugin.plugin_argv(Path("/a,b/x.so"), {"code": 4096}) == ["-plugin", "file=/a,,b/x.so,code=4096"]
+    pages = [Watched(4096, 4096, 24, 170), Watched(8192, 4096, 16, 256)]
+    given = "page=0x1000:4096:24:170,page=0x2000:4096:16:256"
+    assert plugin.plugin_argv(Path("/a,b/x.so"), pages) == ["-plugin", f"file=/a,,b/x.so,{given}"]
 
 
 PROGRAM = f"""
@@ -154,11 +157,13 @@ def test_observation_under_the_emulator(tmp_path: Path) -> None:
     subprocess.run([found.clang, "--target=x86_64-unknown-linux", "-c", str(source), "-o", str(obj)], check=True)
     subprocess.run([found.lld, f"--section-start=.slots={CODE:#x}", str(obj), "-o", str(program)], check=True)
     observer = plugin.build_plugin(found.clang, ROOT, 1)
-    options = plugin.plugin_argv(observer, {"code": CODE, "bytes": PAGE, "pitch": 64, "slots": SLOTS})
+    options = plugin.plugin_argv(observer, [Watched(CODE, PAGE, 64, SLOTS), Watched(CODE + 16 * PAGE, PAGE, 64, SLOTS)])
     ended = run(["qemu-x86_64", *options, str(program)], 30)
     assert ended.status == 0, ended.errors
-    if (observed := plugin.parse(ended.errors)) is None:
+    if not (both := plugin.parse(ended.errors)):
         pytest.skip(f"this emulator loads no plugin: {ended.errors.strip()}")
+    observed, unused = both
+    assert unused == Observation(0, 0, 0, ())
     assert observed.calls == SLOTS
     assert observed.accesses == (
         Seen(0, 0, 0, 8, False, SLOTS, CODE + PAGE, 64, True),

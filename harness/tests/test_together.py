@@ -1,4 +1,4 @@
-"""Checks that share the start of their program are judged as if each had been started alone."""
+"""Checks that share a process, or the start of their program, are judged as if each had been started alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ each= nonce= only=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--each) each=1 ;;
-	--only) only=$2; shift ;;
+	--only) only="$only $2"; shift ;;
 	--nonce) nonce=$2; shift ;;
 	esac
 	shift
@@ -30,16 +30,25 @@ end() {{ echo "# each end $1 ${{2:-status=0}}"; }}
 good() {{ begin "$1"; point ok "$1"; end "$1"; }}
 if [ "$each" ]; then
 	{body}
+elif [ "$only" = " po_x po_y" ]; then
+	{whole}
 else
+	only=${{only# }}
 	point ok "${{only%.one}}"
 fi
 """
 
 
-def results(folder: Path, body: str) -> tuple[dict[str, tuple[str, str]], int]:
-    """Verdict and message by check, and how often the program was started."""
+WHOLE = """\
+printf 'KTAP version 1\\n1..2\\nok 1 - po_x.one\\nok 2 - po_y.one\\n'
+printf '# seen os_page=4096 stub_page=16384\\n# complete nonce=%s points=2 assertions=5\\n' "$nonce"
+"""
+
+
+def results(folder: Path, body: str, whole: str = "kill -SEGV $$") -> tuple[dict[str, tuple[str, str]], int]:
+    """Verdict and message by check, and how often the program was started. `whole`: both checks in one process."""
     program, log = folder / "program", folder / "log"
-    program.write_text(PROGRAM.format(log=log, body=body))
+    program.write_text(PROGRAM.format(log=log, body=body, whole=whole))
     program.chmod(0o755)
     items = [
         runner.Item("PO-001", c, ("one",), "p", "s", "plain", 16384, 4096, "native", (), str(program), 1, 5.0)
@@ -51,14 +60,39 @@ def results(folder: Path, body: str) -> tuple[dict[str, tuple[str, str]], int]:
     return {result.check: (result.verdict, result.message) for result in found}, len(log.read_text().split())
 
 
-def test_two_passes_take_one_start(tmp_path: Path) -> None:
-    found, starts = results(tmp_path, "good po_x; good po_y")
+def test_what_passes_in_one_process_is_believed(tmp_path: Path) -> None:
+    found, starts = results(tmp_path, "kill -SEGV $$", WHOLE)
     assert (found["po_x"][0], found["po_y"][0], starts) == ("PASS", "PASS", 1)
+
+
+@pytest.mark.parametrize(
+    ("find", "replace"),
+    [
+        ("ok 2 - po_y.one\\n'", "not ok 2 - po_y.one\\n  ---\\n  message: wrong\\n  ...\\n'"),
+        ("po_y.one", "po_z.one"),
+        ("$nonce", "other"),
+        ("stub_page=16384", "stub_page=4096"),
+        ("assertions=5", "assertions=0"),
+        ("# complete", "# incomplete"),
+        ("\n", "\nkill -SEGV $$\n"),
+    ],
+    ids="failed strange-point strange-nonce other-page nothing-asserted cut killed".split(),
+)
+def test_what_is_not_well_in_one_process_is_told_apart(tmp_path: Path, find: str, replace: str) -> None:
+    assert find in WHOLE
+    whole = WHOLE.replace(find, replace, 1)
+    found, starts = results(tmp_path, "begin po_x; point 'not ok' po_x; end po_x status=1; good po_y", whole)
+    assert (found["po_x"], found["po_y"][0], starts) == (("FAIL", "wrong"), "PASS", 2)
+
+
+def test_two_passes_take_one_start_more(tmp_path: Path) -> None:
+    found, starts = results(tmp_path, "good po_x; good po_y")
+    assert (found["po_x"][0], found["po_y"][0], starts) == ("PASS", "PASS", 2)
 
 
 def test_what_was_never_begun_is_started_alone(tmp_path: Path) -> None:
     found, starts = results(tmp_path, "good po_x")
-    assert (found["po_x"][0], found["po_y"][0], starts) == ("PASS", "PASS", 2)
+    assert (found["po_x"][0], found["po_y"][0], starts) == ("PASS", "PASS", 3)
 
 
 @pytest.mark.parametrize(

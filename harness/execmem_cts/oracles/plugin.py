@@ -1,7 +1,7 @@
 """PO-002: what the emulator itself sees the stubs access, held against the manifest.
 
-The program runs po_path_lands with its code page at a known address, under conformance/plugin/access.c. That calls every
-slot once on each path, so a pass of the plugin is one path on all slots. Accesses fall into three kinds:
+The program runs po_path_lands with its code pages at known addresses, under conformance/plugin/access.c. That calls every
+slot once on each path, so a pass of the plugin is one path on all slots of a template. Accesses fall into three kinds:
 
 - near: in the code page, the data page or the moats between and around them. These must be the path's reads.
 - moving: elsewhere, at an address that moves from slot to slot, as the slots' own cells do. These must be the accesses
@@ -34,11 +34,15 @@ MOAT = 8  # stub pages; conformance/page.h, PAGE_MOAT
 CODE_AT = {8: (0x20_0000_0000, 0x28_0000_0000), 4: (0x6000_0000, 0x5000_0000)}
 PLUGIN_APIS = (1, 2)  # QEMU 7.2 takes 1; 9.0 and later no less than 2. The functions used are the same
 _ACCESS = re.compile(
-    r"^execmem-plugin: pass=(\d+) index=(\d+) at=(\d+) width=(\d+) store=([01]) count=(\d+) first=(\d+) stride=(-?\d+) "
+    r"^execmem-plugin: page=(\d+) pass=(\d+) index=(\d+) at=(\d+) width=(\d+) store=([01]) count=(\d+) first=(\d+) stride=(-?\d+) "
     r"steady=([01])$",
     re.MULTILINE,
 )
-_CALLS = re.compile(r"^execmem-plugin: calls=(\d+) astray=(\d+) lost=(\d+)$", re.MULTILINE)
+_CALLS = re.compile(r"^execmem-plugin: page=(\d+) calls=(\d+) astray=(\d+) lost=(\d+)$", re.MULTILINE)
+
+
+# A point that the program itself says this emulator cannot show.
+_UNABLE = re.compile(rf"^ok \d+ - {PROGRAM_CHECK}\.(\w+) # SKIP EMU: (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -64,16 +68,17 @@ class Observation:
     accesses: tuple[Seen, ...]
 
 
-def parse(text: str) -> Observation | None:
-    """The plugin's lines. None where it did not end."""
-    ended = _CALLS.search(text)
-    if ended is None:
-        return None
-    seen = []
+def parse(text: str) -> list[Observation]:
+    """What the plugin saw in each page, in the order in which the pages were given. Empty where it did not end."""
+    seen: dict[int, list[Seen]] = {}
     for match in _ACCESS.finditer(text):
-        number, index, at, width, store, count, first, stride, steady = (int(part) for part in match.groups())
-        seen.append(Seen(number, index, at, width, bool(store), count, first, stride, bool(steady)))
-    return Observation(int(ended[1]), int(ended[2]), int(ended[3]), tuple(seen))
+        page, number, index, at, width, store, count, first, stride, steady = (int(part) for part in match.groups())
+        access = Seen(number, index, at, width, bool(store), count, first, stride, bool(steady))
+        seen.setdefault(page, []).append(access)
+    return [
+        Observation(int(calls), int(astray), int(lost), tuple(seen.get(int(page), ())))
+        for page, calls, astray, lost in _CALLS.findall(text)
+    ]
 
 
 def judge(template: Template, stub_page: int, code: int, observed: Observation) -> Finding | None:
@@ -193,9 +198,19 @@ def build_plugin(clang: str, root: Path, api: int) -> Path:
     return output
 
 
-def plugin_argv(plugin: Path, options: dict[str, int]) -> list[str]:
+@dataclass(frozen=True)
+class Watched:
+    """A page of slots that the plugin is to watch. Address and sizes in bytes."""
+
+    code: int
+    size: int
+    pitch: int
+    slots: int
+
+
+def plugin_argv(plugin: Path, pages: Sequence[Watched]) -> list[str]:
     """The emulator's option; a comma in a path is written twice there."""
-    given = ",".join(f"{name}={value}" for name, value in options.items())
+    given = ",".join(f"page={page.code:#x}:{page.size}:{page.pitch}:{page.slots}" for page in pages)
     return ["-plugin", f"file={str(plugin).replace(',', ',,')},{given}"]
 
 
@@ -222,20 +237,32 @@ def _probe(context: Context) -> Probed:
     reason = ""
     for api in PLUGIN_APIS:
         plugin = build_plugin(context.clang, context.root, api)
-        options = plugin_argv(plugin, {"code": 1, "bytes": 1, "pitch": 1, "slots": 1})
+        options = plugin_argv(plugin, [Watched(1, 1, 1, 1)])
         ended = context.run([*context.emulator_argv, *options, str(context.program), "--list"], SECONDS)
-        if ended.status == 0 and parse(ended.errors) is not None:
+        if ended.status == 0 and parse(ended.errors):
             return Probed(plugin)
         lines = ended.errors.strip().splitlines()
         reason = reason or (lines[-1] if lines else f"exit status {ended.status}")
     return Probed(None, f"the emulator loads no plugin: {reason}")
 
 
-def observe(template: Template, stub_page: int, plugin: Path, context: Context, code: int) -> Outcome:
-    """One run on all slots and paths of a template."""
-    options = {"code": code, "bytes": stub_page, "pitch": template.pitch, "slots": template.slots(stub_page)}
-    program = [str(context.program), "--only", f"{PROGRAM_CHECK}.{template.name}", "--code-at", hex(code)]
-    return context.run([*context.emulator_argv, *plugin_argv(plugin, options), *program], SECONDS)
+def _step(templates: Sequence[Template], stub_page: int) -> int:
+    """Bytes from one template's code page to the next one's, so that their spans (conformance/page.h) do not meet."""
+    spans = [abs(t.distance(stub_page)) + (2 * MOAT + 2) * stub_page for t in templates]
+    return -(-max(spans) // stub_page) * stub_page
+
+
+def _observe(
+    configuration: Configuration, chosen: Sequence[Template], plugin: Path, context: Context, base: int
+) -> tuple[Outcome, list[Watched]]:
+    """One run on all slots and paths of the chosen templates."""
+    stub_page, every = configuration.stub_page, configuration.template_set.templates
+    step = _step(every, stub_page)
+    pages = [Watched(base + every.index(t) * step, stub_page, t.pitch, t.slots(stub_page)) for t in chosen]
+    program = [str(context.program), "--code-at", hex(base), "--code-step", str(step)]
+    for template in chosen:
+        program += ["--only", f"{PROGRAM_CHECK}.{template.name}"]
+    return context.run([*context.emulator_argv, *plugin_argv(plugin, pages), *program], SECONDS), pages
 
 
 def run(configuration: Configuration, context: Context) -> list[Result]:
@@ -257,30 +284,54 @@ def run(configuration: Configuration, context: Context) -> list[Result]:
             verdict, message = Verdict.ERROR, str(error)
     if plugin is None:
         return [result(ID, REQUIREMENT, configuration, t.name, verdict, message) for t in templates]
-    return [_observe_and_judge(configuration, template, plugin, context) for template in templates]
+    # A template without a slot has nothing to watch.
+    several = [t for t in templates if t.slots(configuration.stub_page)]
+    judged = _judged(configuration, several, plugin, context) if len(several) > 1 else None
+    results = {r.point: r for r in judged or ()}
+    return [results.get(t.name) or _alone(configuration, t, plugin, context) for t in templates]
 
 
-def _observe_and_judge(configuration: Configuration, template: Template, plugin: Path, context: Context) -> Result:
-    stub_page = configuration.stub_page
-    finding: Finding = {}
-    ended: Outcome | None = None
-    for code in CODE_AT[configuration.template_set.port.pointer_bytes]:
-        ended = observe(template, stub_page, plugin, context, code)
+def _alone(configuration: Configuration, template: Template, plugin: Path, context: Context) -> Result:
+    """A template by itself, where together they did not come to an end."""
+    if not template.slots(configuration.stub_page):
+        return _result(configuration, template, _finding("there is no slot to watch", "at least one", "0"))
+    judged = _judged(configuration, [template], plugin, context)
+    if judged is None:
+        return _result(
+            configuration, template, _finding("ended without a result", "the plugin's last line of each page", "none")
+        )
+    return judged[0]
+
+
+def _judged(
+    configuration: Configuration, chosen: Sequence[Template], plugin: Path, context: Context
+) -> list[Result] | None:
+    """One result a template from one run. None where the run did not come to an end."""
+    said = ""
+    for base in CODE_AT[configuration.template_set.port.pointer_bytes]:
+        ended, pages = _observe(configuration, chosen, plugin, context, base)
         if ended.status == 3:
+            said = ended.errors.strip()[-400:]
             continue  # the address is taken
-        if re.search(r"^ok \d+ .* # SKIP EMU: (.*)$", ended.output, re.MULTILINE):
-            reason = re.findall(r"# SKIP EMU: (.*)$", ended.output, re.MULTILINE)[0]
-            return result(ID, REQUIREMENT, configuration, template.name, Verdict.EMU, reason)
         observed = parse(ended.errors)
-        if observed is None:
-            finding = _finding("ended without a result", "the plugin's last line", f"status {ended.status}")
-        else:
-            finding = judge(template, stub_page, code, observed) or {}
-        break
-    else:
-        status = ended.errors.strip()[-400:] if ended else ""
-        message = f"no place for the code page: {status}"
-        return result(ID, REQUIREMENT, configuration, template.name, Verdict.ERROR, message)
+        if len(observed) != len(chosen):
+            return None
+        reasons = dict(_UNABLE.findall(ended.output))
+        return [
+            _emulated(configuration, template, reasons[template.name])
+            if template.name in reasons
+            else _result(configuration, template, judge(template, configuration.stub_page, page.code, seen))
+            for template, page, seen in zip(chosen, pages, observed)
+        ]
+    message = f"no place for the code page: {said}"
+    return [result(ID, REQUIREMENT, configuration, t.name, Verdict.ERROR, message) for t in chosen]
+
+
+def _emulated(configuration: Configuration, template: Template, reason: str) -> Result:
+    return result(ID, REQUIREMENT, configuration, template.name, Verdict.EMU, reason)
+
+
+def _result(configuration: Configuration, template: Template, finding: Finding | None) -> Result:
     if not finding:
         return result(ID, REQUIREMENT, configuration, template.name, Verdict.PASS)
     finding = {"template": template.name, **finding}
