@@ -57,9 +57,10 @@ struct page_place {
 
 /*
  * Has a page of template `t`, built now or left by an earlier check of the process, every record initialised by
- * page_clear and the rest of the data page zero, and calls `judge`, which leaves the protections as they were. First for
- * the suite's page, then, where the subject offers it, for the subject's. Ends at the first judge that returns false.
- * `protection` is added to the code page's, as EXECMEM_PORT_PROT_PADS; where the system refuses it the point is EMU.
+ * page_clear and the rest of the data page zero, and calls `judge`, which leaves the protections as they were. First
+ * for the suite's page, then, where the subject offers it, for the subject's. Ends at the first judge that returns
+ * false. `protection` is added to the code page's, as EXECMEM_PORT_PROT_PADS; where the system refuses it the point is
+ * EMU.
  */
 void page_each(const struct subject_template *t, bool (*judge)(struct page *page), int protection);
 /*
