@@ -7,18 +7,21 @@
 #include "check.h"
 #include "report.h"
 #include "subject.h"
+#include "subject_allocator.h"
 #include "text.h"
 
 #define AT_NULL   0
 #define AT_PAGESZ 6
-#define ONLY_MOST 32
+#define ONLY_MOST 256
+#define PAGE_MOST 65536
 
 /* The linker's bounds of the section that CHECK() fills. */
 extern const struct check __start_execmem_checks[], __stop_execmem_checks[];
 
 uint64_t check_seed = 1;
 uintptr_t check_code_at, check_code_step;
-size_t check_os_page;
+size_t check_os_page, check_page;
+char *const *check_environment;
 
 static const char *nonce = "";
 static struct {
@@ -123,7 +126,7 @@ static void list(void)
 
 /* ---- The subject ---- */
 
-static bool claims(const char *claim)
+bool check_claimed(const char *claim)
 {
 	for (unsigned i = 0; subject_claims[i]; i++)
 		if (text_equal(subject_claims[i], claim))
@@ -131,26 +134,31 @@ static bool claims(const char *claim)
 	return false;
 }
 
+static bool agrees(const char *claim, const char *operation, bool offered)
+{
+	if (check_claimed(claim) == offered)
+		return true;
+	report_put(offered ? "# manifest: the subject offers and does not claim: "
+			   : "# manifest: the subject claims and does not offer: ");
+	report_put(claim);
+	if (operation) {
+		report_put(", operation ");
+		report_put(operation);
+	}
+	report_put("\n");
+	return false;
+}
+
 /* What is claimed is offered and what is offered is claimed, or the manifest is wrong. */
 static bool claims_agree(void)
 {
-	const struct {
-		const char *claim;
-		bool offered;
-	} operations[] = {
-		{"stub-pages", subject.fill_stub_page != NULL},
-		{"stub-page-size", subject.stub_page_size != NULL},
-	};
+	static const struct subject_allocator_operations none;
+	const struct subject_allocator_operations *allocator = subject.allocator ? subject.allocator : &none;
 
-	for (unsigned i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
-		if (claims(operations[i].claim) != operations[i].offered) {
-			report_put(operations[i].offered ? "# manifest: the subject offers and does not claim: "
-							 : "# manifest: the subject claims and does not offer: ");
-			report_put(operations[i].claim);
-			report_put("\n");
-			return false;
-		}
-	return true;
+#define AGREES(operation_, claim_) &&agrees(claim_, #operation_, allocator->operation_ != NULL)
+	return agrees("stub-pages", NULL, subject.fill_stub_page != NULL) &&
+	       agrees("stub-page-size", NULL, subject.stub_page_size != NULL) SUBJECT_ALLOCATOR_CLAIMS(AGREES);
+#undef AGREES
 }
 
 /* ---- Start ---- */
@@ -158,7 +166,7 @@ static bool claims_agree(void)
 static int usage(const char *what)
 {
 	report_put("# usage: PROGRAM [--list] [--each] [--only CHECK[.POINT]]... [--seed N] [--nonce TEXT] [--code-at "
-		   "ADDRESS [--code-step BYTES]]\n# ");
+		   "ADDRESS [--code-step BYTES]] [--page BYTES]\n# ");
 	report_put(what);
 	report_put("\n");
 	return STATUS_USAGE;
@@ -170,7 +178,7 @@ static void put_end(void)
 	struct text line = TEXT(room);
 
 	text_add(&line, "# seen os_page=");
-	text_add_decimal(&line, check_os_page);
+	text_add_decimal(&line, check_page);
 	text_add(&line, " stub_page=");
 	text_add_decimal(&line, subject_stub_page);
 	text_add(&line, "\n# complete nonce=");
@@ -211,6 +219,9 @@ static bool take_option(const char *option, const char *value)
 		check_code_at = (uintptr_t)number;
 	} else if (text_equal(option, "--code-step") && text_number(value, &number)) {
 		check_code_step = (uintptr_t)number;
+	} else if (text_equal(option, "--page") && text_number(value, &number) && number && !(number & (number - 1)) &&
+		   number <= PAGE_MOST) {
+		check_page = (size_t)number;
 	} else {
 		return false;
 	}
@@ -289,7 +300,7 @@ int execmem_main(int argc, char **argv, char **envp, const uintptr_t *auxv)
 {
 	bool listing = false, each = false;
 
-	(void)envp;
+	check_environment = envp;
 	for (; auxv[0] != AT_NULL; auxv += 2)
 		if (auxv[0] == AT_PAGESZ)
 			check_os_page = auxv[1];
@@ -303,6 +314,9 @@ int execmem_main(int argc, char **argv, char **envp, const uintptr_t *auxv)
 		else
 			i++;
 	}
+	/* What the system has cannot be made smaller. */
+	if (check_page < check_os_page)
+		check_page = check_os_page;
 	if (subject.version != SUBJECT_VERSION)
 		return usage("the subject is built for another version of subject.h");
 	if (!claims_agree())

@@ -23,7 +23,7 @@ static struct call {
 } calls[KEPT];
 static unsigned call_count;
 
-static void record(const char *name, const void *address, size_t bytes, int protection, long result)
+void os_note(const char *name, const void *address, size_t bytes, int protection, long result)
 {
 	calls[call_count++ % KEPT] = (struct call){name, address, bytes, protection, result};
 }
@@ -33,7 +33,7 @@ unsigned char *os_reserve(void *address, size_t bytes)
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (address ? MAP_FIXED_NOREPLACE : 0);
 	void *got = execmem_port_map(address, bytes, 0, flags, -1, 0);
 
-	record("map", address, bytes, 0, (long)(intptr_t)got);
+	os_note("map", address, bytes, 0, (long)(intptr_t)got);
 	if (execmem_port_is_error(got))
 		check_broken("the system refuses a reservation", (long)(intptr_t)got);
 	/* Kernels and emulators that do not know the flag take the address for a hint. */
@@ -46,7 +46,7 @@ int os_try_protect(void *address, size_t bytes, int protection)
 {
 	const int result = execmem_port_protect(address, bytes, protection);
 
-	record("protect", address, bytes, protection, result);
+	os_note("protect", address, bytes, protection, result);
 	return result;
 }
 
@@ -62,7 +62,7 @@ void os_unmap(void *address, size_t bytes)
 {
 	const int result = execmem_port_unmap(address, bytes);
 
-	record("unmap", address, bytes, -1, result);
+	os_note("unmap", address, bytes, -1, result);
 	if (result)
 		check_broken("the system refuses to unmap", result);
 }
@@ -70,7 +70,7 @@ void os_unmap(void *address, size_t bytes)
 void os_sync_code(void *address, size_t bytes)
 {
 	execmem_port_sync_code(address, bytes);
-	record("sync_code", address, bytes, -1, 0);
+	os_note("sync_code", address, bytes, -1, 0);
 }
 
 void os_wait(volatile int32_t *word, int32_t value)

@@ -34,6 +34,8 @@ void os_wake(volatile int32_t *word);
 /* Gives a signal back to the system, which ends the program by it. From a signal handler. */
 void os_default_signal(int signal);
 
+/* Notes a call that was made elsewhere as one of the last. `protection`: -1 where it has none. `name` is static. */
+void os_note(const char *name, const void *address, size_t bytes, int protection, long result);
 /* Adds the last calls, oldest first, as one line: "protect(0x1000,4096,rx)=0; ...". */
 void os_describe(struct text *text);
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SUBJECT_VERSION 1
+#define SUBJECT_VERSION 2
 
 enum subject_role {
 	SUBJECT_TARGET, /* a code address, with its mode bit */
@@ -100,9 +100,9 @@ extern const char *const subject_vector_name[];
 #define SUBJECT_CLASS_PRESERVED 2
 #define SUBJECT_CLASS_RESERVED  4
 
-/*
- * Operations. A null one is not offered. Returns 0 or a negative number that the subject's manifest may explain.
- */
+/* Operations. A null one is not offered. Returns 0 or a negative number that the subject's manifest may explain. */
+struct subject_allocator_operations; /* subject_allocator.h */
+
 struct subject {
 	uint32_t version; /* SUBJECT_VERSION */
 	/*
@@ -116,6 +116,8 @@ struct subject {
 	 * where the templates cannot reach so far.
 	 */
 	int (*stub_page_size)(size_t os_page, size_t *stub_page);
+	/* Claims of allocators: each operation names its own. Null: none of them. */
+	const struct subject_allocator_operations *allocator;
 };
 extern const struct subject subject;
 

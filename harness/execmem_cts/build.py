@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import generate
-from .model import Port, Subject, TemplateSet
+from . import generate, requirements
+from .model import ALLOC, Port, Subject, TemplateSet
 from .tools import Tools
 
 REACH = re.compile(
@@ -77,6 +77,8 @@ class Built:
     errors: dict[str, str] = field(default_factory=dict)
     abi: dict[str, Path] = field(default_factory=dict)
     abi_errors: dict[str, str] = field(default_factory=dict)
+    alloc: dict[str, Path] = field(default_factory=dict)  # the program of the allocator families, by port name
+    alloc_errors: dict[str, str] = field(default_factory=dict)
 
     def templates(self, key: str) -> Path:
         return self.directory / key / "templates.o"
@@ -163,7 +165,7 @@ class Builder:
 
     def command(self, output: str) -> str:
         """The command of an edge, to be copied."""
-        tool = self.tools.lld if output.endswith(("/po", "/abi")) else self.tools.clang
+        tool = self.tools.lld if output.endswith(("/po", "/abi", "/alloc")) else self.tools.clang
         return f"{tool} @{output}.rsp\n"
 
 
@@ -248,26 +250,47 @@ def _runtime(port: Port) -> list[str]:
     return ["arch/*.c", f"arch/{port.name}/*.c", f"arch/{port.name}/*.S", "conformance/*.c"]
 
 
-def _families(root: Path) -> list[str]:
-    """Where checks are: every folder of conformance/ with C files, but the call stub's proof and the emulator plugin."""
-    folders = sorted({path.parent.name for path in (root / "conformance").glob("*/*.c")} - {"abi", "plugin"})
-    return [f"conformance/{folder}/*.c" for folder in folders]
+def _families(root: Path, program: str) -> list[str]:
+    """Where the checks of a program are. A folder that no requirement knows is po's, so that the lint finds it."""
+    known = requirements.load(root)
+    mine = requirements.folders(known, program)
+    others = set().union(*(requirements.folders(known, p) for p in requirements.PROGRAMS if p != program))
+    there = {path.parent.name for path in (root / "conformance").glob("*/*.c")} - {"plugin"}
+    found = there & mine if program != "po" else there - others
+    return [f"conformance/{folder}/*.c" for folder in sorted(found)]
+
+
+def _add_subject(builder: Builder, port: Port, subject: Subject) -> list[str]:
+    own = f"{builder.relative(builder.directory)}/{port.name}/{subject.name}/obj"
+    includes = [part for path in subject.include_directories for part in ("-I", builder.relative(path))]
+    flags = [*_port_flags(port, builder.root), *includes, *subject.compile_flags, *port.compile_flags]
+    return [
+        builder.compile(port, source, f"{own}/{_object_name(builder.relative(source))}.o", flags)
+        for source in subject.sources
+    ]
 
 
 def _add_program(builder: Builder, unit: Unit, subject: Subject) -> str:
     port, root = unit.template_set.port, builder.root
     base = f"{builder.relative(builder.directory)}/{unit.key}"
-    objects = _add_port(builder, port, [*_runtime(port), *_families(root)])
-    own = f"{builder.relative(builder.directory)}/{port.name}/{subject.name}/obj"
-    includes = [part for path in subject.include_directories for part in ("-I", builder.relative(path))]
-    flags = [*_port_flags(port, root), *includes, *subject.compile_flags, *port.compile_flags]
-    for source in subject.sources:
-        name = _object_name(builder.relative(source))
-        objects.append(builder.compile(port, source, f"{own}/{name}.o", flags))
+    objects = _add_port(builder, port, [*_runtime(port), *_families(root, "po")])
+    objects += _add_subject(builder, port, subject)
     manifest = builder.directory / unit.key / "manifest.c"
     plain = [*_port_flags(port, root), *port.compile_flags]
     objects.append(builder.compile(port, manifest, f"{base}/manifest.o", plain))
     return _link(builder, f"{base}/po", [*objects, f"{base}/templates.o"])
+
+
+def _add_alloc(builder: Builder, port: Port, subject: Subject) -> str:
+    """The program of the allocator families: one a port, as neither templates nor stub pages matter to them."""
+    directory = builder.directory / port.name / subject.name / ALLOC
+    base = builder.relative(directory)
+    write_if_changed(directory / "manifest.c", generate.claims(port, subject))
+    objects = _add_port(builder, port, [*_runtime(port), *_families(builder.root, ALLOC)])
+    objects += _add_subject(builder, port, subject)
+    plain = [*_port_flags(port, builder.root), *port.compile_flags]
+    objects.append(builder.compile(port, directory / "manifest.c", f"{base}/manifest.o", plain))
+    return _link(builder, f"{base}/{ALLOC}", objects)
 
 
 def _add_abi(builder: Builder, port: Port) -> str | None:
@@ -293,13 +316,30 @@ def _blame(builder: Builder, errors: dict[str, str], output: str, inputs: Sequen
     return next(iter(errors.values()), f"{output} was not built and nothing says why")
 
 
-def build(root: Path, directory: Path, tools: Tools, units: Sequence[Unit], subject: Subject, jobs: int) -> Built:
-    """Builds every unit and the ports' own proofs. What failed is in the answer, never an exception."""
+def build(
+    root: Path,
+    directory: Path,
+    tools: Tools,
+    units: Sequence[Unit],
+    subject: Subject,
+    jobs: int,
+    alloc: Sequence[Port] = (),
+) -> Built:
+    """Builds every unit, the ports' own proofs, and the allocator families' program for the ports of `alloc`. What
+    failed is in the answer, never an exception."""
     with locked(directory):
-        return _build(root, directory, tools, units, subject, jobs)
+        return _build(root, directory, tools, units, subject, jobs, alloc)
 
 
-def _build(root: Path, directory: Path, tools: Tools, units: Sequence[Unit], subject: Subject, jobs: int) -> Built:
+def _build(
+    root: Path,
+    directory: Path,
+    tools: Tools,
+    units: Sequence[Unit],
+    subject: Subject,
+    jobs: int,
+    alloc: Sequence[Port],
+) -> Built:
     built = Built(directory)
     builder = Builder(root, directory, tools, jobs)
     for unit in units:
@@ -307,10 +347,12 @@ def _build(root: Path, directory: Path, tools: Tools, units: Sequence[Unit], sub
         if absent:
             built.errors[unit.key] = f"{builder.relative(absent[0])} does not exist: it holds the templates"
     ports = {unit.template_set.port.name: unit.template_set.port for unit in units}
+    ports.update({port.name: port for port in alloc})
     units = [unit for unit in units if unit.key not in built.errors]
     templates = {unit.key: _add_templates(builder, unit) for unit in units}
     programs = {unit.key: _add_program(builder, unit, subject) for unit in units}
     proofs = {name: program for name, port in ports.items() if (program := _add_abi(builder, port))}
+    allocators = {port.name: _add_alloc(builder, port, subject) for port in alloc}
 
     errors = builder.ninja(list(templates.values()))
     for unit in units:
@@ -328,7 +370,7 @@ def _build(root: Path, directory: Path, tools: Tools, units: Sequence[Unit], sub
                 built.errors[unit.key] = str(error)
 
     whole = [unit for unit in units if unit.key not in built.refused and unit.key not in built.errors]
-    errors = builder.ninja([*(programs[unit.key] for unit in whole), *proofs.values()])
+    errors = builder.ninja([*(programs[unit.key] for unit in whole), *proofs.values(), *allocators.values()])
     inputs = {line.split(":", 1)[0].removeprefix("build "): line.split(":", 1)[1].split() for line in builder.edges}
     for unit in whole:
         output = programs[unit.key]
@@ -336,9 +378,13 @@ def _build(root: Path, directory: Path, tools: Tools, units: Sequence[Unit], sub
             built.errors[unit.key] = _blame(builder, errors, output, inputs[output])
         else:
             built.programs[unit.key] = root / output
-    for name, output in proofs.items():
-        if errors and (output in errors or any(edge in errors for edge in inputs[output])):
-            built.abi_errors[name] = _blame(builder, errors, output, inputs[output])
-        else:
-            built.abi[name] = root / output
+    for outputs, made, failed in (
+        (proofs, built.abi, built.abi_errors),
+        (allocators, built.alloc, built.alloc_errors),
+    ):
+        for name, output in outputs.items():
+            if errors and (output in errors or any(edge in errors for edge in inputs[output])):
+                failed[name] = _blame(builder, errors, output, inputs[output])
+            else:
+                made[name] = root / output
     return built

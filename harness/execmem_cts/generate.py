@@ -71,7 +71,7 @@ static const struct subject_patch patches_{{ t.index }}[] = {
 {% endif %}
 {% endfor %}
 
-const struct subject_template subject_templates[] = {
+const struct subject_template subject_templates[{{ templates | length or 1 }}] = {
 {% for t in templates %}
 	{.name = {{ t.name }}, .kind = {{ t.kind }},
 	 .code = {{ t.code }}, .code_end = {{ t.code_end }},
@@ -86,7 +86,7 @@ const struct subject_template subject_templates[] = {
 };
 const unsigned subject_template_count = {{ templates | length }};
 const size_t subject_stub_page = {{ stub_page }};
-const size_t subject_stub_pages[] = { {{- stub_pages | join(", ") -}} , 0};
+const size_t subject_stub_pages[] = { {%- for s in stub_pages %}{{ s }}, {% endfor -%} 0};
 const char *const subject_claims[] = { {%- for c in claims %}{{ c }}, {% endfor -%} 0};
 const char *const subject_name = {{ name }};
 const char *const subject_general_name[] = { {{- general | join(", ") -}} };
@@ -255,6 +255,30 @@ def _describe(
     }
 
 
+def _registers(port: Port) -> dict[str, list[Any]]:
+    return {
+        "general": [_quoted(name) for name in port.general],
+        "general_class": [register_class(port, name) for name in port.general],
+        "vector": [_quoted(name) for name in port.vector],
+        "vector_class": [register_class(port, name) for name in port.vector],
+    }
+
+
+def claims(port: Port, subject: Subject) -> str:
+    """manifest.c of a program that has no templates: the subject's name and claims."""
+    text: str = _template(MANIFEST).render(
+        source=os.path.basename(subject.manifest),
+        templates=[],
+        stub_page=0,
+        stub_pages=[],
+        claims=[_quoted(claim) for claim in subject.claims],
+        name=_quoted(subject.name),
+        templates_alone=False,
+        **_registers(port),
+    )
+    return text
+
+
 def manifest(template_set: TemplateSet, stub_page: int, subject: Subject, obj: Path, tools: Tools) -> None:
     """Writes manifest.c beside the templates' object `obj`. Raises GenerateError."""
     output, stamp = obj.with_name("manifest.c"), obj.with_name("manifest.stamp")
@@ -277,11 +301,8 @@ def manifest(template_set: TemplateSet, stub_page: int, subject: Subject, obj: P
         stub_pages=template_set.stub_pages,
         claims=[_quoted(claim) for claim in subject.claims],
         name=_quoted(subject.name),
-        general=[_quoted(name) for name in port.general],
-        general_class=[register_class(port, name) for name in port.general],
-        vector=[_quoted(name) for name in port.vector],
-        vector_class=[register_class(port, name) for name in port.vector],
         templates_alone=not subject.sources,
+        **_registers(port),
     )
     from .build import write_if_changed
 

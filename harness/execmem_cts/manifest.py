@@ -17,7 +17,22 @@ from .source import PORT_SCHEMA, SUBJECT_SCHEMA, ManifestError, Source, Where
 
 __all__ = ["ManifestError", "discover_ports", "load_port", "load_subject", "subject_path"]
 
-CLAIMS = ("stub-pages", "stub-page-size")
+# The claims of subject.h and subject_allocator.h.
+CLAIMS = (
+    "stub-pages",
+    "stub-page-size",
+    "allocator",
+    "os-table",
+    "backends",
+    "refusals",
+    "near",
+    "lookup",
+    "publish-many",
+    "rw-cache",
+    "stats",
+    "emulation",
+    "fork",
+)
 
 
 def discover_ports(root: Path, cache: Path | None = None) -> dict[str, Port]:

@@ -1,12 +1,12 @@
-"""The matrix requirement x port x stub page size: each cell is the worst of its results over variants, OS page sizes,
+"""The matrix requirement x port x stub page size, or x page size for allocators: each cell is the worst of its results over variants, OS page sizes,
 runners, checks and points."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .model import Result
+from .model import ALLOC, Result
 from .profile import Profile
 
 # Worst first. What is due and was not shown comes before what passed beside it.
@@ -36,22 +36,35 @@ def size_text(size: int) -> str:
 @dataclass(frozen=True, order=True)
 class Column:
     port: str
-    stub_page: int
+    size: int
 
     @property
     def page(self) -> str:
-        return size_text(self.stub_page)
+        return size_text(self.size)
+
+
+def stub_page(result: Result) -> int:
+    """The column of a result of a template family; 0 for another."""
+    return result.stub_page
+
+
+def page(result: Result) -> int:
+    """The column of a result of an allocator family, the page size that it saw; 0 for another."""
+    return result.os_page if result.variant == ALLOC and result.runner != "host" else 0
+
+
+KINDS: tuple[tuple[str, Callable[[Result], int]], ...] = (("stub page", stub_page), ("page", page))
 
 
 class Matrix:
-    """Rows are requirement ids, columns are ports and stub page sizes, both sorted."""
+    """Rows are requirement ids, columns are ports and sizes (stub pages, or pages for allocators), both sorted."""
 
-    def __init__(self, results: Sequence[Result], profile: Profile) -> None:
+    def __init__(self, results: Sequence[Result], profile: Profile, size: Callable[[Result], int] = stub_page) -> None:
         self.cells: dict[tuple[str, Column], str] = {}
         for result in results:
-            if not result.stub_page:  # of the port itself, not of a stub page size: see `proofs`
+            if not size(result):  # of the port itself, or of another matrix
                 continue
-            column = Column(result.port, result.stub_page)
+            column = Column(result.port, size(result))
             kind = result.verdict
             if kind in ("EMU", "SKIP", "NOTRUN") and profile.requires_result(result):
                 kind = f"due {kind}"

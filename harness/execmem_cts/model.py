@@ -10,6 +10,9 @@ from enum import Enum
 from pathlib import Path
 
 
+ALLOC = "alloc"  # the variant of results of allocator families, and of the program that runs them
+
+
 class Runner(str, Enum):
     EMULATED = "emulated"
     NATIVE = "native"

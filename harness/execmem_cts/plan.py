@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import native, process
 from .build import Built, Refusal, Unit
-from .model import Configuration, Port, Result, Runner, Subject, TemplateSet, Verdict
+from .model import ALLOC, Configuration, Port, Result, Runner, Subject, TemplateSet, Verdict
 from .oracles import HostCheck
 from .requirements import Requirement
 from .runner import Item, relative_to_root
@@ -25,6 +25,7 @@ from .source import ManifestError
 REFUSES = "po_stub_page_size"
 REACH = "po_limits_field"  # what a refused template fails
 BUILD = "build"
+PAGES = (4096, 16384, 65536)  # that the allocator families simulate, where the system's own are not larger
 MANIFEST_WRONG = "# manifest: "  # how a program says that it and its subject's manifest do not agree
 
 
@@ -51,6 +52,16 @@ class Filter:
         if self.native is False and c.runner is Runner.NATIVE:
             return False
         return self.keys is None or any(key.startswith(f"{c.key}/") for key in self.keys)
+
+    def wants_alloc(self, cell: str, page: int, runner: Runner) -> bool:
+        """A cell of the allocator families. It has neither variants nor stub pages: asking for those leaves it out."""
+        if self.stub_pages or (self.variants and ALLOC not in self.variants):
+            return False
+        if self.os_pages and page not in self.os_pages:
+            return False
+        if self.native is False and runner is Runner.NATIVE:
+            return False
+        return self.keys is None or any(key.startswith(f"{cell}/") for key in self.keys)
 
     def wants_check(self, check: str, requirement: str) -> bool:
         if self.families and requirement.split("-", 1)[0] not in self.families:
@@ -96,6 +107,21 @@ def units(sets: Iterable[TemplateSet], chosen: Filter) -> list[Unit]:
             if any(chosen.wants_cell(c) for c in _of_unit(unit, chosen)):
                 found[unit.key] = unit
     return list(found.values())
+
+
+def simulated(port: Port, runner: Runner) -> list[int]:
+    """The page sizes at which the allocator families run there."""
+    own = host_page() if runner is Runner.NATIVE else min(port.os_pages)
+    return [page for page in PAGES if page >= own]
+
+
+def wants_any_alloc(port: Port, subject: Subject, chosen: Filter) -> bool:
+    """Is a cell of the allocator families selected?"""
+    return any(
+        chosen.wants_alloc(f"{port.name}/{subject.name}/{ALLOC}-0/{page}/{runner.value}", page, runner)
+        for runner in (Runner.EMULATED, Runner.NATIVE)
+        for page in simulated(port, runner)
+    )
 
 
 def host_page() -> int:
@@ -198,7 +224,8 @@ class Planner:
             plan.checks[check.id], plan.texts[check.id] = check.requirement, check.text
         by_name = {port.name: port for port in ports}
         programs = {path: by_name[key.split("/", 1)[0]].emulator_argv for key, path in built.programs.items()}
-        programs.update({path: by_name[name].emulator_argv for name, path in built.abi.items()})
+        for more in (built.abi, built.alloc):
+            programs.update({path: by_name[name].emulator_argv for name, path in more.items()})
         self.listed = list_checks(programs, self.root)
         for checks in self.listed.values():
             for line in checks:
@@ -206,7 +233,48 @@ class Planner:
         for port in ports:
             self._port(port, [s for s in self.subject.template_sets if s.port.name == port.name], built)
             self._proof(port, built)
+            self._alloc(port, built)
         return plan
+
+    def _alloc(self, port: Port, built: Built) -> None:
+        """The allocator families: once a page size and runner, on a program of their own."""
+        required = [(c, r.id) for r in self.requirements.values() if r.program == ALLOC for c in r.checks]
+        program = built.alloc.get(port.name)
+        listed = self.listed.get(program, []) if program else []
+        points = {line.check: line.points for line in listed}
+        wanted = dict(required) | {line.check: line.requirement for line in listed}
+        name = relative_to_root(self.root, program) if program else ""
+        if port.name in built.alloc_errors and required:
+            item = self._alloc_item(port, BUILD, "-", (), Runner.HOST, min(port.os_pages), "")
+            result = item.result("all", Verdict.ERROR, "the allocator families' program does not build")
+            result.log = built.alloc_errors[port.name]
+            self.plan.results.append(result)
+        for runner in (Runner.EMULATED, Runner.NATIVE):
+            if runner is Runner.NATIVE and self.plan.natively[port.name]:
+                continue
+            for page in simulated(port, runner):
+                for check, requirement in wanted.items():
+                    item = self._alloc_item(port, check, requirement, points.get(check, ("all",)), runner, page, name)
+                    picked = self.chosen.keys is None or self.chosen.points(item.cell, check, requirement)
+                    chosen = picked and self.chosen.wants_check(check, requirement)
+                    if not chosen or not self.chosen.wants_alloc(item.cell, page, runner):
+                        self.plan.results.append(item.result("*", Verdict.SKIP, "left out by a filter"))
+                    elif "allocator" not in self.subject.claims:
+                        self.plan.results.append(item.result("*", Verdict.NA, "the subject claims no allocator"))
+                    elif not program:
+                        self.plan.results.append(item.result("*", Verdict.NOTRUN, "does not build"))
+                    else:
+                        self.plan.items.append(item)
+
+    def _alloc_item(
+        self, port: Port, check: str, requirement: str, points: tuple[str, ...], runner: Runner, page: int, program: str
+    ) -> Item:
+        own = max((size for size in port.os_pages if size <= page), default=min(port.os_pages))
+        emulator = emulator_argv(port, own) if runner is Runner.EMULATED else ()
+        return Item(
+            requirement, check, points, port.name, self.subject.name, ALLOC, 0, page, runner.value, emulator, program,
+            self.seed, self.seconds, page=page,
+        )  # fmt: skip
 
     def _proof(self, port: Port, built: Built) -> None:
         """The capturing call stub proves itself, on each runner: every check of registers rests on it."""
@@ -244,7 +312,8 @@ class Planner:
         )  # fmt: skip
 
     def _port(self, port: Port, sets: Sequence[TemplateSet], built: Built) -> None:
-        program = next((path for key, path in built.programs.items() if key.startswith(f"{port.name}/")), None)
+        built_here = [path for key, path in built.programs.items() if key.startswith(f"{port.name}/")]
+        program = next(iter(built_here), built.alloc.get(port.name))
         self.plan.natively[port.name] = native.runs(program) if program else "nothing was built"
         before = len(self.plan.items) + len(self.plan.results)
         for template_set in sets:

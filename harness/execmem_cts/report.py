@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .matrix import Matrix, size_text
-from .model import Port, Result
+from .matrix import KINDS, Matrix, size_text
+from .model import ALLOC, Port, Result
 from .profile import Profile
 from .requirements import Requirement
 from .verdict import RED, Overall
@@ -73,8 +73,9 @@ def rerun_line(result: Result, around: Surroundings, gdb: bool = False) -> str:
     """A command that runs this point alone, from the project's root."""
     point = "" if result.point in ("*", "all") else f".{result.point}"
     argv = ["harness/execmem-cts", *around.command, "--port", result.port]
-    if result.stub_page:
+    if result.stub_page or result.variant == ALLOC:
         argv += ["--variant", result.variant]
+    if result.stub_page:
         argv += ["--stub-page", str(result.stub_page)]
     if result.runner != "host":
         argv += ["--os-page", str(result.os_page), "--native" if result.runner == "native" else "--no-native"]
@@ -85,11 +86,11 @@ def rerun_line(result: Result, around: Surroundings, gdb: bool = False) -> str:
 
 def _place(result: Result, around: Surroundings) -> str:
     port = around.ports.get(result.port)
-    parts = [f"{result.port} ({result.variant})" if result.variant != "-" else result.port]
+    parts = [result.port if result.variant in ("-", ALLOC) else f"{result.port} ({result.variant})"]
     if result.stub_page:
         parts.append(f"stub page {size_text(result.stub_page)}")
     if result.os_page and result.runner != "host":
-        parts.append(f"OS page {size_text(result.os_page)}")
+        parts.append(f"{'page' if result.variant == ALLOC else 'OS page'} {size_text(result.os_page)}")
     if result.runner == "emulated" and port is not None:
         program = port.emulator_argv[0]
         parts.append(around.header.get("emulators", {}).get(program) or program)
@@ -194,12 +195,16 @@ def _print_rest(rest: Sequence[Result], console: Console) -> None:
 
 
 def matrix(results: Sequence[Result], profile: Profile, console: Console) -> None:
-    """Requirement x port x stub page size."""
-    made = Matrix(results, profile)
-    if not made.columns:
-        return
+    """Requirement x port x size: stub pages for the template families, pages for those of allocators."""
+    for title, size in KINDS:
+        made = Matrix(results, profile, size)
+        if any(made.text(row, column) not in ("na", "skip", "") for row in made.rows for column in made.columns):
+            _print_matrix(title, made, console)
+
+
+def _print_matrix(title: str, made: Matrix, console: Console) -> None:
     table = Table(box=None, padding=(0, 1), collapse_padding=True, show_edge=False)
-    table.add_column("\nstub page", no_wrap=True, min_width=9)
+    table.add_column(f"\n{title}", no_wrap=True, min_width=9)
     before = ""
     for column in made.columns:
         table.add_column(f"{column.port if column.port != before else ''}\n{column.page}", no_wrap=True)

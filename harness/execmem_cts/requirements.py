@@ -10,7 +10,7 @@ from typing import Any
 from .source import ManifestError, Source
 
 LEVELS = ("MUST", "SHOULD")
-PROGRAMS = ("po", "abi")
+PROGRAMS = ("po", "abi", "alloc")
 KEYS = {"id", "level", "since", "text", "source", "checks", "mend"}
 
 
@@ -25,7 +25,13 @@ class Requirement:
     source: str
     checks: tuple[str, ...]
     mend: str  # what a reader of a failure should look at first
-    program: str = "po"  # the program that holds the checks: one a configuration, or "abi", one a port
+    program: str = (
+        "po"  # that holds the checks: one a configuration; "abi", one a port; "alloc", one a port and subject
+    )
+
+    @property
+    def family(self) -> str:
+        return self.id.split("-", 1)[0]
 
 
 def load(root: Path) -> dict[str, Requirement]:
@@ -53,6 +59,11 @@ def load(root: Path) -> dict[str, Requirement]:
     if not found:
         raise ManifestError(f"{root / 'conformance' / 'requirements'}: no requirement found")
     return found
+
+
+def folders(requirements: Mapping[str, Requirement], program: str) -> set[str]:
+    """The folders of conformance/ that hold the checks of a program: its own, and one a family, in lower case."""
+    return {program, *(r.family.lower() for r in requirements.values() if r.program == program)}
 
 
 def lint(requirements: Mapping[str, Requirement], checks: Mapping[str, str]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .matrix import Matrix
+from .matrix import KINDS, Matrix
 from .model import Result
 from .profile import Profile
 from .source import ManifestError
@@ -127,14 +127,18 @@ def write_markdown(
     path: Path, header: Mapping[str, Any], results: Sequence[Result], profile: Profile, overall: Overall
 ) -> None:
     """The verdict, the matrix, and what was not a pass."""
-    matrix = Matrix(results, profile)
     lines = [f"# execmem-cts: {overall.word}", "", f"{overall.reason}.", ""]
     lines += ["| verdict | results |", "| --- | --- |", *(f"| {k} | {v} |" for k, v in overall.counts.items()), ""]
-    lines += ["| requirement | " + " | ".join(f"{c.port} {c.page}" for c in matrix.columns) + " |"]
-    lines += ["| --- |" + " --- |" * len(matrix.columns)]
-    lines += [
-        f"| {row} | " + " | ".join(matrix.text(row, c) or " " for c in matrix.columns) + " |" for row in matrix.rows
-    ]
+    for number, (title, size) in enumerate(KINDS):
+        matrix = Matrix(results, profile, size)
+        if number and not matrix.columns:
+            continue
+        lines += [f"| {title} | " + " | ".join(f"{c.port} {c.page}" for c in matrix.columns) + " |"]
+        lines += ["| --- |" + " --- |" * len(matrix.columns)]
+        lines += [
+            f"| {row} | " + " | ".join(matrix.text(row, c) or " " for c in matrix.columns) + " |" for row in matrix.rows
+        ]
+        lines += [""]
     red = [result for result in results if result.verdict in ("FAIL", "ERROR", "XPASS")]
     if red:
         lines += [

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__, build, manifest, plan, plugin, profile, report, requirements, results, tools, verdict
-from .model import Port, Result, Runner, Subject, TemplateSet, Verdict
+from .model import ALLOC, Port, Result, Runner, Subject, TemplateSet, Verdict
 
 PYTEST_OK = (0, 1, 5)  # passed, failed, nothing collected: what came of the items says the rest
 
@@ -94,9 +94,9 @@ def _known(chosen: plan.Filter, tree: Tree, host_checks: Iterable[str], sets: Se
     there: list[tuple[str, Sequence[object], set[Any]]] = [
         ("--only", [only.split(".", 1)[0] for only in chosen.only], checks | set(tree.requirements)),
         ("--family", chosen.families, families),
-        ("--variant", chosen.variants, {s.variant for s in sets}),
+        ("--variant", chosen.variants, {ALLOC} | {s.variant for s in sets}),
         ("--stub-page", chosen.stub_pages, {page for s in sets for page in s.stub_pages}),
-        ("--os-page", chosen.os_pages, {page for s in sets for page in s.port.os_pages} | {plan.host_page()}),
+        ("--os-page", chosen.os_pages, {p for s in sets for p in s.port.os_pages} | {plan.host_page(), *plan.PAGES}),
     ]
     for option, asked, known in there:
         for strange in sorted(set(asked) - known, key=str):
@@ -122,7 +122,10 @@ def prepare(options: Options, note: Callable[[str], None]) -> tuple[Tree, plan.P
     _known(options.chosen, tree, host_checks, sets)
     note("building")
     units = plan.units(sets, options.chosen)
-    built = build.build(options.root, options.build, found, units, subject, options.workers)
+    allocators = [
+        p for p in ports if "allocator" in subject.claims and plan.wants_any_alloc(p, subject, options.chosen)
+    ]
+    built = build.build(options.root, options.build, found, units, subject, options.workers, allocators)
     note("planning")
     planner = plan.Planner(
         options.root, subject, tree.requirements, host_checks, options.chosen, options.seed, options.seconds

@@ -45,6 +45,7 @@ class Item:
     seconds: float
     only: str = ""  # one point alone
     host: bool = False  # judged by the harness: oracles.host_checks
+    page: int = 0  # the page size that the program is told to simulate; 0: none
 
     @property
     def cell(self) -> str:
@@ -62,8 +63,13 @@ class Item:
     def argv(self, point: str = "", nonce: str = "") -> list[str]:
         """The command, to be run from the project's root."""
         only = f"{self.check}.{point}" if point else self.check
-        argv = [*self.emulator, self.program, "--only", only, "--seed", str(self.seed)]
+        argv = [*self.emulator, self.program, "--only", only, *self.settings]
         return argv + (["--nonce", nonce] if nonce else [])
+
+    @property
+    def settings(self) -> list[str]:
+        """What its program is told in any case."""
+        return ["--seed", str(self.seed), *(("--page", str(self.page)) if self.page else ())]
 
     def result(
         self, point: str, verdict: Verdict | str, message: str = "", ended: process.Ended | None = None
@@ -262,7 +268,7 @@ def run_together(items: Sequence[Item], run: Run = process.run) -> list[Result]:
 
 def _shared_argv(items: Sequence[Item], nonce: str, *options: str) -> list[str]:
     first = items[0]
-    argv = [*first.emulator, first.program, *options, "--seed", str(first.seed), "--nonce", nonce]
+    argv = [*first.emulator, first.program, *options, *first.settings, "--nonce", nonce]
     return argv + [part for item in items for part in ("--only", item.check)]
 
 

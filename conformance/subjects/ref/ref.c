@@ -1,9 +1,11 @@
 /*
- * The reference, libexecmem, as a subject: the only file of the suite that sees its headers.
+ * The reference, libexecmem, as a subject. Only the files of this folder see its headers.
  */
 #include <execmem/stub_page.h>
 
 #include <subject.h>
+
+#include "allocator.h"
 
 static int fill_stub_page(const struct subject_template *t, unsigned char *writable, uintptr_t executable,
 			  size_t stub_page)
@@ -26,4 +28,5 @@ const struct subject subject = {
 	.version = SUBJECT_VERSION,
 	.fill_stub_page = fill_stub_page,
 	.stub_page_size = execmem_stub_page_size,
+	.allocator = &ref_allocator,
 };
