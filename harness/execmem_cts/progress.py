@@ -45,3 +45,7 @@ class Progress:
         """One of `total` items is done."""
         self.red += sum(result.verdict in RED for result in new)
         self.bar.update(self.task, total=total, advance=1, red=f"[red]{self.red} red[/red]" if self.red else "")
+
+    def advanced(self, text: str, done: int, total: int) -> None:
+        """`done` of `total` steps are done; `text` names the last."""
+        self.bar.update(self.task, description=text, total=total, completed=done)
