@@ -422,6 +422,26 @@ def test_the_command_replays_a_trace_of_ones_own(tmp_path: Path, program: Path) 
         assert text in shown.stdout
 
 
+@native
+def test_rows_tell_the_orders_of_the_cache_apart(program: Path) -> None:
+    """The sequence counted by hand above, ABACABBC, as a trace: each block fills a region of its own."""
+    text = "set code_reserve 65536\nset code_reserve_later 65536\nalloc A 65536\nalloc B 65536\nwrite A 0 8\nalloc C 65536\n"
+    text += "".join(f"write {window} 0 8\n" for window in "ABBC")
+    subject = dotnet_rw.Subject("by hand", "given", parsed(text))
+    said: list[tuple[str, int, int]] = []
+    rows = dotnet_rw.replay_all(program, [subject], [1, 2], 1, lambda *words: said.append(words))
+    assert [(r.views, r.keep_order, r.mappings) for r in rows] == [
+        (1, False, 7),
+        (1, True, 7),
+        (2, False, 5),
+        (2, True, 6),
+    ]
+    assert {(r.opened, r.regions, r.kind) for r in rows} == {(8, 3, "given")} and said[-1][1:] == (1, 1)
+    # The list: A, B, A, C newest first, A, B, C looked for: 1 1 2 1 3 2 1 in order of age, 1 1 2 1 2 3 3 moved.
+    assert (rows[0].walk_kept, rows[0].walk_moved) == (round(11 / 7, 1), round(13 / 7, 1))
+    assert list(dotnet_rw.wanted(subject, dotnet_rw.sizes("2,0-1"))) == [BEFORE]  # no stubs: nothing else to switch
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
