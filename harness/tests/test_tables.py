@@ -180,6 +180,30 @@ def test_an_interleaved_page_is_written_once_for_its_slots() -> None:
     assert [s for s in steps(text, AFTER) if s[0] == "w"] == ["write 0 0 16384 1"]
 
 
+def test_views_across_windows_are_counted() -> None:
+    script = placement.place(parsed("alloc a 65537\nalloc b 1\nwrite a 65535 2\nmap v a 65536 1\nunmap v\n"), BEFORE)
+    assert (script.writes, script.crossing) == (4, 2)
+
+
+def test_the_placement_is_the_good_fit_that_the_readme_compares_with() -> None:
+    """Misses on javac's whole trace by the rule of those figures: a write belongs to the window that it starts in."""
+    (path,) = (ROOT / dotnet_rw.RECORDED).glob("javac-128x6.trace.xz")
+    script = placement.place(trace.read(path), BEFORE)
+    writes = [s.split()[1:3] for s in script.steps if s.startswith("write")]
+    misses = []
+    for views in (1, 3):
+        near: list[tuple[str, int]] = []
+        missed = 0
+        for region, offset in writes:
+            window = (region, int(offset) // 65536)
+            missed += window not in near
+            near = [window, *(w for w in near if w != window)][:views]
+        misses.append(missed)
+    readme = " ".join((ROOT / "ref/replay/README.md").read_text().split())
+    assert (script.writes, script.crossing, *misses) == (17774, 3173, 10123, 5288)
+    assert "| 17 774, 3 173 | 12 456 / 5 714 | 10 123 / 5 288 | 10 121 / 5 312 |" in readme
+
+
 # ---- The generator ----
 
 
@@ -436,7 +460,7 @@ def test_rows_tell_the_orders_of_the_cache_apart(program: Path) -> None:
         (2, False, 5),
         (2, True, 6),
     ]
-    assert {(r.opened, r.regions, r.kind) for r in rows} == {(8, 3, "given")} and said[-1][1:] == (1, 1)
+    assert {(r.opened, r.crossing, r.regions, r.kind) for r in rows} == {(8, 0, 3, "given")} and said[-1][1:] == (1, 1)
     # The list: A, B, A, C newest first, A, B, C looked for: 1 1 2 1 3 2 1 in order of age, 1 1 2 1 2 3 3 moved.
     assert (rows[0].walk_kept, rows[0].walk_moved) == (round(11 / 7, 1), round(13 / 7, 1))
     assert list(dotnet_rw.wanted(subject, dotnet_rw.sizes("2,0-1"))) == [BEFORE]  # no stubs: nothing else to switch

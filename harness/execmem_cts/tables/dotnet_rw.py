@@ -84,6 +84,7 @@ class Row:
     views: int
     keep_order: bool
     opened: int  # views
+    crossing: int  # of which reach over the boundary of a 64 KiB window, and need a mapping of two
     hits: int
     misses: int
     bypasses: int
@@ -137,7 +138,7 @@ def sizes(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _row(subject: Subject, switches: Switches, config: Config, regions: int, got: dict[str, Any]) -> Row:
+def _row(subject: Subject, switches: Switches, config: Config, script: placement.Script, got: dict[str, Any]) -> Row:
     walks = max(1, got["walks"])
     return Row(
         trace=subject.name,
@@ -146,12 +147,13 @@ def _row(subject: Subject, switches: Switches, config: Config, regions: int, got
         views=config.views,
         keep_order=config.keep_order,
         opened=got["hits"] + got["misses"] + got["bypasses"],
+        crossing=script.crossing,
         hits=got["hits"],
         misses=got["misses"],
         bypasses=got["bypasses"],
         mappings=got["misses"] + got["bypasses"],
         evictions=got["evictions"],
-        regions=regions,
+        regions=script.regions,
         walk_kept=round(got["walk_steps_kept"] / walks, 1),
         walk_moved=round(got["walk_steps_moved"] / walks, 1),
     )
@@ -181,7 +183,7 @@ def replay_all(
         subject, switches, configs = task
         script = placement.place(subject.trace, switches)
         got = replay.run(program, script.text(), configs)
-        return [_row(subject, switches, config, script.regions, got[config]) for config in configs]
+        return [_row(subject, switches, config, script, got[config]) for config in configs]
 
     rows = []
     with ThreadPoolExecutor(jobs) as pool:  # the replays are processes
@@ -266,8 +268,8 @@ def show(rows: list[Row], known: dict[str, Published], chosen: Sequence[int], no
         columns = [(f"{n}, {w}", n, s) for n in staged for w, s in (("before", BEFORE), ("after", AFTER))]
         _sweep(rows, f"Start-ups: {order}", columns, chosen, console)
     if plain:
-        views = {r.trace: r.opened for r in rows}
-        columns = [(f"{n}, {views[n]} writes", n, BEFORE) for n in plain]
+        about = {r.trace: f"{r.trace}, {r.opened} writes, {r.crossing} of them across windows" for r in rows}
+        columns = [(about[n], n, BEFORE) for n in plain]
         _sweep(rows, f"Traces without stubs: {order}", columns, chosen, console)
     for paragraph in notes.splitlines():
         console.print(paragraph)

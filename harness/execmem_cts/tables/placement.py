@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from ..source import ManifestError
 from .trace import Event, Trace
 
-UNIT = 65536  # memory is committed in these, the library's own unit
+UNIT = 65536  # memory is committed in these, the library's own unit, and a window is as large by default
 VIEWS = 1024  # as many can be open; SCRIPT_VIEWS of ref/replay/script.h
 
 
@@ -42,6 +42,7 @@ class Script:
 
     steps: list[str] = field(default_factory=list)
     writes: int = 0  # views that will be opened
+    crossing: int = 0  # of which reach over the boundary of a window, and so need a mapping of two
     regions: int = 0
 
     def text(self) -> str:
@@ -69,8 +70,13 @@ class Memory:
                 self.script.steps.append(f"commit {region} {unit * UNIT} {UNIT}")
 
     def write(self, region: int, offset: int, size: int, once: bool = False) -> None:
-        self.script.writes += 1
+        self.viewed(offset, size)
         self.script.steps.append(f"write {region} {offset} {size} {int(once)}")
+
+    def viewed(self, offset: int, size: int) -> None:
+        """Counts a view."""
+        self.script.writes += 1
+        self.script.crossing += offset // UNIT != (offset + size - 1) // UNIT
 
 
 @dataclass(slots=True)
@@ -304,7 +310,7 @@ class _Placer:
         number = self.numbers.pop()
         self.views[e.view] = (number, e.name)
         at = block.offset + self.trace.settings["code_header"] + e.offset
-        self.script.writes += 1
+        self.memory.viewed(at, e.bytes)
         self.script.steps.append(f"open {number} {block.region} {at} {e.bytes}")
 
     def unmap(self, e: Event) -> None:
