@@ -233,6 +233,15 @@ def test_the_generator_makes_exactly_this_trace(tmp_path: Path) -> None:
     assert digest(dotnet.generate(other, other.profiles[0])) != digest(made)
 
 
+def test_a_saved_trace_is_the_generated_one(tmp_path: Path) -> None:
+    made = dotnet_rw.generated(small(tmp_path))
+    (path,) = dotnet_rw.save(made, tmp_path / "new" / "folder")
+    read = trace.read(path)
+    assert path.name == "small.trace" and digest(read) == digest(made[0].trace)
+    for switches in (BEFORE, AFTER):
+        assert placement.place(read, switches) == placement.place(made[0].trace, switches)
+
+
 def test_the_generator_makes_what_the_counts_say(tmp_path: Path) -> None:
     parameters = small(tmp_path, lookup_percent="100", vtable_percent="0", freed_percent="100", freed_after="1")
     made = dotnet.generate(parameters, parameters.profiles[0]).events
