@@ -456,8 +456,8 @@ def tables_dotnet_rw(
     """What the changes of dotnet/runtime#83632 do to the number of RW mappings, one by one.
 
     \b
-    execmem-cts tables dotnet-rw                          all tables, beside the published rows
-    execmem-cts tables dotnet-rw --cache-sizes 0-16       every size; takes a minute or two
+    execmem-cts tables dotnet-rw                          all tables, beside the published rows: minutes
+    execmem-cts tables dotnet-rw --cache-sizes 0-16       every size: more minutes
     execmem-cts tables dotnet-rw --no-recorded            the start-ups alone: some seconds
     execmem-cts tables dotnet-rw --trace mine.trace.xz    your runtime's trace
     execmem-cts tables dotnet-rw --save traces            the generated traces, to read or to change

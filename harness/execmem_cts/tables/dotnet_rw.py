@@ -209,7 +209,7 @@ def _steps(rows: list[Row], names: Sequence[str], known: dict[str, Published], c
     )
     table.add_column("")
     for name in names:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
         table.add_column("walk", justify="right")
     for label, switches, views in STEPS:
         cells = [label]
@@ -248,7 +248,12 @@ def _sweep(
     table = Table(title=title, title_justify="left")
     table.add_column("cached views", justify="right")
     for label, _, _ in columns:
-        table.add_column(label, justify="right")
+        table.add_column(label, justify="right", overflow="fold")
+    about = {(r.trace, r.switches): r for r in rows}
+    table.add_row("views opened", *(str(about[name, s].opened) for _, name, s in columns))
+    table.add_row(
+        "of which across windows", *(str(about[name, s].crossing) for _, name, s in columns), end_section=True
+    )
     for views in chosen:
         cells = [str(views)]
         for _, name, switches in columns:
@@ -268,8 +273,7 @@ def show(rows: list[Row], known: dict[str, Published], chosen: Sequence[int], no
         columns = [(f"{n}, {w}", n, s) for n in staged for w, s in (("before", BEFORE), ("after", AFTER))]
         _sweep(rows, f"Start-ups: {order}", columns, chosen, console)
     if plain:
-        about = {r.trace: f"{r.trace}, {r.opened} writes, {r.crossing} of them across windows" for r in rows}
-        columns = [(about[n], n, BEFORE) for n in plain]
+        columns = [(n, n, BEFORE) for n in plain]
         _sweep(rows, f"Traces without stubs: {order}", columns, chosen, console)
     for paragraph in notes.splitlines():
         console.print(paragraph)
