@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifndef ACCESS_PLUGIN_API
-#define ACCESS_PLUGIN_API 1
+#ifndef PLUGIN_API
+#define PLUGIN_API 1
 #endif
 
 typedef uint64_t qemu_plugin_id_t;
@@ -52,7 +52,7 @@ unsigned long long strtoull(const char *text, char **end, int base);
 int strncmp(const char *a, const char *b, size_t count);
 
 __attribute__((visibility("default"))) extern const int qemu_plugin_version;
-const int qemu_plugin_version = ACCESS_PLUGIN_API;
+const int qemu_plugin_version = PLUGIN_API;
 
 #define STDERR     2
 #define PAGES_MAX  32

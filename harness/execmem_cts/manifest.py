@@ -98,6 +98,7 @@ def load_port(path: Path, root: Path, cache: Path | None = None, kinds: template
             Unshown(u["requirement"], u["runner"], u["reason"], data["name"], u.get("os_page", 0))
             for u in data.get("unshown", ())
         ),
+        syscalls={name: number for table in data.get("syscalls", {}).values() for name, number in table.items()},
     )
     _variants(port, kinds, data, top)  # the templates are checked with the port, not with the first subject
     return port

@@ -194,6 +194,7 @@ class Port:
     objdump_argv: tuple[str, ...]
     rules: tuple[Rule, ...]
     unshown: tuple[Unshown, ...] = ()
+    syscalls: dict[str, int] = field(default_factory=dict)  # that change what is mapped and by whom: name -> number
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def test_lines_of_the_plugin() -> None:
 def test_option_of_the_emulator() -> None:
     pages = [Watched(4096, 4096, 24, 170), Watched(8192, 4096, 16, 256)]
     given = "page=0x1000:4096:24:170,page=0x2000:4096:16:256"
-    assert plugin.plugin_argv(Path("/a,b/x.so"), pages) == ["-plugin", f"file=/a,,b/x.so,{given}"]
+    assert plugin.plugin_argv(Path("/a,b/x.so"), [page.option for page in pages]) == ["-plugin", f"file=/a,,b/x.so,{given}"]
 
 
 PROGRAM = f"""
@@ -157,7 +157,8 @@ def test_observation_under_the_emulator(tmp_path: Path) -> None:
     subprocess.run([found.clang, "--target=x86_64-unknown-linux", "-c", str(source), "-o", str(obj)], check=True)
     subprocess.run([found.lld, f"--section-start=.slots={CODE:#x}", str(obj), "-o", str(program)], check=True)
     observer = plugin.build_plugin(found.clang, ROOT, 1)
-    options = plugin.plugin_argv(observer, [Watched(CODE, PAGE, 64, SLOTS), Watched(CODE + 16 * PAGE, PAGE, 64, SLOTS)])
+    watched = [Watched(CODE, PAGE, 64, SLOTS), Watched(CODE + 16 * PAGE, PAGE, 64, SLOTS)]
+    options = plugin.plugin_argv(observer, [page.option for page in watched])
     ended = run(["qemu-x86_64", *options, str(program)], 30)
     assert ended.status == 0, ended.errors
     if not (both := plugin.parse(ended.errors)):

@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -171,10 +171,10 @@ def _describe(access: Seen, code: int) -> str:
 
 
 @lru_cache(maxsize=None)
-def build_plugin(clang: str, root: Path, api: int) -> Path:
-    """The plugin's shared object for the host. OSError or CalledProcessError where it cannot be built."""
-    source, directory = root / "conformance" / "plugin" / "access.c", root / "build" / "plugin"
-    output = directory / f"access-{api}.so"
+def build_plugin(clang: str, root: Path, api: int, name: str = "access") -> Path:
+    """The shared object for the host of one plugin of conformance/plugin. OSError or CalledProcessError where it cannot be built."""
+    source, directory = root / "conformance" / "plugin" / f"{name}.c", root / "build" / "plugin"
+    output = directory / f"{name}-{api}.so"
     if output.exists() and output.stat().st_mtime_ns >= source.stat().st_mtime_ns:
         return output
     directory.mkdir(parents=True, exist_ok=True)
@@ -192,7 +192,7 @@ def build_plugin(clang: str, root: Path, api: int) -> Path:
             "-Wall",
             "-Wextra",
         ]
-        argv += ["-Werror", f"-DACCESS_PLUGIN_API={api}", str(source), "-o", str(made)]
+        argv += ["-Werror", f"-DPLUGIN_API={api}", str(source), "-o", str(made)]
         subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120)
         os.replace(made, output)
     return output
@@ -207,10 +207,14 @@ class Watched:
     pitch: int
     slots: int
 
+    @property
+    def option(self) -> tuple[str, str]:
+        return "page", f"{self.code:#x}:{self.size}:{self.pitch}:{self.slots}"
 
-def plugin_argv(plugin: Path, pages: Sequence[Watched]) -> list[str]:
+
+def plugin_argv(plugin: Path, options: Iterable[tuple[str, int | str]]) -> list[str]:
     """The emulator's option; a comma in a path is written twice there."""
-    given = ",".join(f"page={page.code:#x}:{page.size}:{page.pitch}:{page.slots}" for page in pages)
+    given = ",".join(f"{name}={str(value).replace(',', ',,')}" for name, value in options)
     return ["-plugin", f"file={str(plugin).replace(',', ',,')},{given}"]
 
 
@@ -237,7 +241,7 @@ def _probe(context: Context) -> Probed:
     reason = ""
     for api in PLUGIN_APIS:
         plugin = build_plugin(context.clang, context.root, api)
-        options = plugin_argv(plugin, [Watched(1, 1, 1, 1)])
+        options = plugin_argv(plugin, [Watched(1, 1, 1, 1).option])
         ended = context.run([*context.emulator_argv, *options, str(context.program), "--list"], SECONDS)
         if ended.status == 0 and parse(ended.errors):
             return Probed(plugin)
@@ -262,7 +266,7 @@ def _observe(
     program = [str(context.program), "--code-at", hex(base), "--code-step", str(step)]
     for template in chosen:
         program += ["--only", f"{PROGRAM_CHECK}.{template.name}"]
-    return context.run([*context.emulator_argv, *plugin_argv(plugin, pages), *program], SECONDS), pages
+    return context.run([*context.emulator_argv, *plugin_argv(plugin, [page.option for page in pages]), *program], SECONDS), pages
 
 
 def run(configuration: Configuration, context: Context) -> list[Result]:
