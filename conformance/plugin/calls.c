@@ -3,10 +3,10 @@
  *
  *	qemu-<arch> -plugin calls.so,log=FILE,calls=N.N.N,map=N program ...
  *
- * FILE is there already and not empty: its size says how many records it has room for. It is mapped, shared with children
- * that the program forks, and no descriptor of it stays open that the program could close. The first record is the header:
- * how many were begun. A record's place is taken by an atomic addition, so that the order of records is one order for
- * all threads and processes. A record counts once its `kind` is set.
+ * FILE is there already and not empty: its size says how many records it has room for. It is mapped, shared with
+ *children that the program forks, and no descriptor of it stays open that the program could close. The first record is
+ *the header: how many were begun. A record's place is taken by an atomic addition, so that the order of records is one
+ *order for all threads and processes. A record counts once its `kind` is set.
  *
  * calls: the numbers to record. map: the number of the call that maps files; the file behind its fifth argument is
  * identified by device and inode, because guest descriptors are the emulator's own.
@@ -27,9 +27,8 @@ void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t id,
 					  void (*entered)(qemu_plugin_id_t id, unsigned cpu, int64_t number, uint64_t a,
 							  uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f,
 							  uint64_t g, uint64_t h));
-void qemu_plugin_register_vcpu_syscall_ret_cb(qemu_plugin_id_t id,
-					      void (*returned)(qemu_plugin_id_t id, unsigned cpu, int64_t number,
-							       int64_t result));
+void qemu_plugin_register_vcpu_syscall_ret_cb(qemu_plugin_id_t id, void (*returned)(qemu_plugin_id_t id, unsigned cpu,
+										    int64_t number, int64_t result));
 
 /* As the kernel lays it out on every architecture: linux/stat.h. */
 struct statx {

@@ -39,8 +39,7 @@ int execmem_main(int argc, char **argv, char **envp, const uintptr_t *auxv)
 		if (auxv[0] == AT_PAGESZ)
 			page = auxv[1];
 	at = execmem_port_map(NULL, LENGTH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (execmem_port_is_error(at) || execmem_port_protect(at, LENGTH, PROT_READ) ||
-	    execmem_port_unmap(at, LENGTH))
+	if (execmem_port_is_error(at) || execmem_port_protect(at, LENGTH, PROT_READ) || execmem_port_unmap(at, LENGTH))
 		return 1;
 	say("page=", 5, page);
 	say("at=", 3, (uintptr_t)at);

@@ -517,6 +517,7 @@ def tables_dotnet_rw(
 @click.option("--port", metavar="PORT", help="Run it under this port's emulator. Default: natively, under strace.")
 @click.option("--json", "json_file", metavar="FILE", default="", help="Every finding, as JSON; - is standard output.")
 @click.option("--report", type=click.Path(path_type=Path), help="The table goes there. Default: standard error.")
+@click.option("--log", type=click.Path(path_type=Path), help="Keep the runner's own log there, to follow by eye.")
 @click.option("--all", "everything", is_flag=True, help="A row for each finding; otherwise one for a mapping and kind.")
 @click.option("--quiet", is_flag=True, help="The verdict alone, no table.")
 @click.option("--quiet-program", is_flag=True, help="Throw the program's own output away.")
@@ -544,6 +545,7 @@ def audit(
     port: str | None,
     json_file: str,
     report: Path | None,
+    log: Path | None,
     everything: bool,
     quiet: bool,
     quiet_program: bool,
@@ -600,6 +602,7 @@ def audit(
         output_to_errors=json_file == "-",
         seconds=seconds,
         plugin=plugin,
+        log=log,
     )
     wanted = command.Wanted(json_file, report, everything, allowed, denied, quiet)
     sys.exit(command.run(ROOT, port, request, wanted))

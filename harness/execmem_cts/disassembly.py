@@ -25,7 +25,7 @@ from .model import Port
 # Machines whose ELF ABI marks a function symbol of the compressed instruction set with bit 0 (AAELF32, MIPS psABI).
 _MODE_BIT_MACHINES = ("EM_ARM", "EM_MIPS")
 # pyelftools names a machine only from the release on that knows it.
-_YOUNG_MACHINES = {258: "EM_LOONGARCH"}
+YOUNG_MACHINES = {258: "EM_LOONGARCH"}
 # A comment needs a blank behind its mark; an Arm immediate (`#4`) has none.
 _COMMENT = re.compile(r"(^|\s+)(#|//|@|;)\s.*$")
 _LABEL = re.compile(r"\s*<[^>]*>$")
@@ -62,7 +62,7 @@ def _read_span(obj: Path, begin: str, end: str, port: Port) -> _Span:
                 raise DisassemblyError(f"{begin} and {end} are in different sections of {obj.name}")
             if last <= first:
                 raise DisassemblyError(f"no code between {begin} and {end} in {obj.name}")
-            machine = _YOUNG_MACHINES.get(elf["e_machine"], elf["e_machine"])
+            machine = YOUNG_MACHINES.get(elf["e_machine"], elf["e_machine"])
             if machine != port.elf_machine:
                 raise DisassemblyError(f"{obj.name} is {machine}, the port's manifest says {port.elf_machine}")
             section = elf.get_section(index)

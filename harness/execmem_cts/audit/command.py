@@ -15,6 +15,9 @@ from . import kinds, native, report
 from .session import Outcome, Request
 
 
+WIDTH = 140  # columns of the table where no terminal says
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What is made of the outcome. `json`: a file, "-" for standard output, "" for none."""
@@ -58,14 +61,23 @@ def run(root: Path, port: str | None, request: Request, wanted: Wanted) -> int:
             sinks.append(path.open("w", encoding="utf-8") if path is not None else None)
     except OSError as error:
         raise ManifestError(f"{error.filename}: cannot be written: {error.strerror}") from error
+    if request.log is not None:
+        try:
+            request.log.write_bytes(b"")
+        except OSError as error:
+            raise ManifestError(f"{error.filename}: cannot be written: {error.strerror}") from error
     outcome = audited(root, port, request)
     report.graded(outcome, kinds.levels(wanted.allowed, wanted.denied))
     sys.stdout.flush()
     if sinks[0] is not None:
-        report.table(outcome, wanted.everything, Console(file=sinks[0], highlight=False, width=160))
+        report.table(outcome, wanted.everything, Console(file=sinks[0], highlight=False, width=WIDTH))
         sinks[0].close()
     elif not wanted.quiet:
-        report.table(outcome, wanted.everything, Console(stderr=True, highlight=False))
+        report.table(
+            outcome,
+            wanted.everything,
+            Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else WIDTH),
+        )
     else:
         print(report.verdict(outcome), file=sys.stderr)
     if sinks[1] is not None:

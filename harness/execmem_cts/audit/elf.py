@@ -11,6 +11,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.constants import P_FLAGS
 from elftools.elf.elffile import ELFFile
 
+from ..disassembly import YOUNG_MACHINES
 from ..source import ManifestError
 
 
@@ -36,6 +37,7 @@ def look(path: Path) -> Program:
             stream.seek(0)
             file = ELFFile(stream)
             kind, machine = file.header["e_type"], file.header["e_machine"]
+            machine = YOUNG_MACHINES.get(machine, machine)
             bits, endianness = file.elfclass, "little" if file.little_endian else "big"
             loaders = [s.get_interp_name() for s in file.iter_segments("PT_INTERP")]
     except OSError as error:

@@ -8,7 +8,6 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from .. import process, tools
@@ -58,24 +57,25 @@ def check(program: elf.Program, port: Port, ports: Mapping[str, Port], sysroot: 
         )
 
 
-@lru_cache(maxsize=None)
-def build_probe(root: Path, port_name: str, flags: tuple[str, ...], triple: str) -> Path:
-    """conformance/plugin/probe.c for one port. CalledProcessError and ToolError where it cannot be built."""
+def build_program(root: Path, port: Port, source: Path) -> Path:
+    """A freestanding program of one C file, for a port. CalledProcessError and ToolError where it cannot be built."""
     found = tools.find()
-    output = root / "build" / "plugin" / f"probe-{port_name}"
-    folders = ["arch", f"arch/{port_name}", "conformance", "asm"]
-    sources = [*root.glob("arch/*.c"), *root.glob(f"arch/{port_name}/*.c"), *root.glob(f"arch/{port_name}/*.S")]
-    sources.append(root / "conformance" / "plugin" / "probe.c")
-    if output.exists() and all(output.stat().st_mtime_ns >= s.stat().st_mtime_ns for s in sources):
+    output = root / "build" / "plugin" / port.name / source.stem
+    folders = ["arch", f"arch/{port.name}", "conformance", "asm"]
+    sources = [source, *root.glob("arch/*.c"), *port.directory.glob("*.c"), *port.directory.glob("*.S")]
+    headers = [*root.glob("arch/*.h"), *port.directory.glob("*.h")]
+    if output.exists() and all(output.stat().st_mtime_ns >= s.stat().st_mtime_ns for s in [*sources, *headers]):
         return output
     output.parent.mkdir(parents=True, exist_ok=True)
+    # Built aside and renamed: several audits may do so at once.
     with tempfile.TemporaryDirectory(dir=output.parent) as scratch:
         includes = [part for folder in folders for part in ("-I", str(root / folder))]
-        common = [found.clang, f"--target={triple}", *COMPILE, "-Wno-unused-command-line-argument", *includes, *flags]
+        common = [found.clang, f"--target={port.triple}", *COMPILE, "-Wno-unused-command-line-argument", *includes]
         objects = []
-        for source in sources:
-            objects.append(str(Path(scratch) / f"{source.name}.o"))
-            subprocess.run([*common, "-c", str(source), "-o", objects[-1]], check=True, capture_output=True, text=True)
+        for one in sources:
+            objects.append(str(Path(scratch) / f"{one.name}.o"))
+            argv = [*common, *port.compile_flags, "-c", str(one), "-o", objects[-1]]
+            subprocess.run(argv, check=True, capture_output=True, text=True)
         made = Path(scratch) / output.name
         subprocess.run([found.lld, *LINK, *objects, "-o", str(made)], check=True, capture_output=True, text=True)
         os.replace(made, output)
@@ -103,7 +103,7 @@ def probe(root: Path, port: Port, emulator: tuple[str, ...], wanted: bool | None
     """Runs the probe under the emulator, with the plugin unless that is not wanted."""
     page_size = port.os_pages[0]
     try:
-        program = build_probe(root, port.name, port.compile_flags, port.triple)
+        program = build_program(root, port, root / "conformance" / "plugin" / "probe.c")
         clang = tools.find().clang
     except ToolError as error:
         return Probed(page_size, None, f"the plugin cannot be built: {error}")
@@ -162,6 +162,8 @@ def run(root: Path, request: Request, port: Port, ports: Mapping[str, Port]) -> 
             status = _with_plugin(port, probed.library, emulator, command, log, watch, model)
         else:
             status = _with_strace(emulator, command, log, watch, model)
+            if request.log is not None and log.exists():
+                shutil.copyfile(log, request.log)
     model.note_image(request.argv[0], image)
     runner = f"{port.name} under {name}, " + ("plugin" if probed.library else "-strace")
     made = outcome(runner, emulator_version(name), request, model, status)
@@ -180,8 +182,13 @@ def _with_plugin(
     status = watch.run([*emulator, *plugin_argv(library, plugin.options(port.syscalls, log).items()), *command])
     found, lost = plugin.records(log)
     reader = plugin.Reader(port.syscalls, port.pointer_bytes)
+    kept = watch.request.log.open("w", encoding="utf-8") if watch.request.log is not None else None
     for event in reader.events(found):
         model.feed(event)
+        if kept is not None:
+            kept.write(plugin.line(event))
+    if kept is not None:
+        kept.close()
     model.finish()
     model.incomplete.update(reader.incomplete)
     if lost > 0:

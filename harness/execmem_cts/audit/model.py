@@ -275,13 +275,17 @@ class Model:
     def _unaligned(self, call: Call, *indices: int) -> list[int]:
         return [call.number(i) for i in indices if call.number(i) % self.page]
 
-    def _sub_page(self, call: Call, report: _Report, pieces: Sequence[Piece], *indices: int) -> None:
+    def _sub_page(
+        self, call: Call, report: _Report, pieces: Sequence[Piece], *indices: int, executable: bool = False
+    ) -> None:
         """A call with arguments that the kernel rounds. What it touches says how grave that is."""
         values = self._unaligned(call, *indices)
         piece = next(iter(pieces), None)
         if not values or piece is None:
             return
-        grave = any(p.executable or (p.mapping.file is not None and p.mapping.file.executed) for p in pieces)
+        grave = executable or any(
+            p.executable or (p.mapping.file is not None and p.mapping.file.executed) for p in pieces
+        )
         if call.name == "mmap" and piece.mapping.file is not None and not piece.mapping.shared:
             grave = False  # to the end of the file, as loaders map
         shown = ", ".join(f"{value:#x}" for value in values)
@@ -370,6 +374,7 @@ class Model:
         bits = self._protection(task, call.number(2))
         key = call.number(3) if call.name == "pkey_mprotect" else -1
         pieces = self._known(task.space, start, end)
+        executable = any(piece.executable for piece in pieces)
         for piece in pieces:
             before, piece.protection = piece.protection & RWX, bits
             at = len(report.found)
@@ -378,7 +383,7 @@ class Model:
                 said = f"under protection key {key}: threads that have not opened it cannot write; that is not seen"
                 report.found[at:] = [(kind, p, said) for kind, p, _ in report.found[at:]]
             report.touched.append(piece.mapping)
-        self._sub_page(call, report, pieces, 1)
+        self._sub_page(call, report, pieces, 1, executable=executable)
         for piece in pieces:
             # What was found shows the piece as it was: its history gets this call only afterwards.
             piece.history = (*piece.history, self._step)[-HISTORY:]

@@ -65,16 +65,21 @@ def probe(tracer: str) -> bool:
 class _Lines:
     """Blocks of a pipe, cut into lines, into the model."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, log: Path | None) -> None:
         self.reader, self.model, self.rest = strace.Reader(), model, b""
+        self.log = log.open("wb") if log is not None else None
 
     def got(self, block: bytes) -> None:
+        if self.log is not None:
+            self.log.write(block)
         *lines, self.rest = (self.rest + block).split(b"\n")
         for line in lines:
             for event in self.reader.feed(line.decode("utf-8", "surrogateescape")):
                 self.model.feed(event)
 
     def finish(self) -> None:
+        if self.log is not None:
+            self.log.close()
         self.model.finish()
         if self.rest:
             self.model.incomplete["the log ends in the middle of a line: strace was ended"] += 1
@@ -90,7 +95,7 @@ def run(request: Request, ports: dict[str, Port]) -> Outcome:
     check(elf.look(path), Path(tracer), ports)
     filtered = probe(tracer)
     model = Model(request.page_size or os.sysconf("SC_PAGE_SIZE"), elf.unsafe_segments)
-    lines = _Lines(model)
+    lines = _Lines(model, request.log)
     with tempfile.TemporaryDirectory(prefix="execmem-audit-") as folder:
         log = Path(folder) / "log"
         os.mkfifo(log)

@@ -194,6 +194,16 @@ class Reader:
         return Call("mmap", (address, length, protection, flags, file, offset), text)
 
 
+def line(event: Event) -> str:
+    """An event as text, for whoever wants to follow by eye."""
+    if isinstance(event, Enter):
+        return f"{event.task} {event.time:.6f} {event.call.text}\n"
+    if isinstance(event, Leave):
+        value = event.error or (f"{event.result:#x}" if event.result is not None else "?")
+        return f"{event.task} {event.time:.6f} = {value}\n"
+    return f"{event.task} {event.time:.6f} {'begins' if isinstance(event, Born) else 'ends'}\n"
+
+
 def _signed(value: int) -> int:
     """The low 32 bits as a C int."""
     value &= 0xFFFFFFFF

@@ -125,11 +125,13 @@ def table(outcome: Outcome, everything: bool, console: Console) -> None:
         console.print(f"incomplete: {reason} ({count} time{'s' * (count > 1)})", soft_wrap=True, markup=False)
     for text in outcome.unseen:
         console.print(f"not seen: {text}", soft_wrap=True, markup=False)
-    counts = outcome.counts
+    numbers = [
+        f"{outcome.counts.get(name, 0)} {one if outcome.counts.get(name, 0) == 1 else name}"
+        for name, one in (("calls", "call"), ("processes", "process"), ("threads", "thread"))
+    ]
     console.print(
         f"audited: {' '.join(outcome.argv)}: {status_text(outcome)}; {outcome.runner} ({outcome.version}), pages of "
-        f"{outcome.page_size:#x} bytes; {counts.get('calls', 0)} calls, {counts.get('processes', 0)} processes, "
-        f"{counts.get('threads', 0)} threads",
+        f"{outcome.page_size:#x} bytes; {', '.join(numbers)}",
         soft_wrap=True,
         markup=False,
     )

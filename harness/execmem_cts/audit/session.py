@@ -32,6 +32,7 @@ class Request:
     output_to_errors: bool = False  # the program's standard output is wanted for the report
     seconds: float | None = None
     plugin: bool | None = None  # None: where the emulator loads it
+    log: Path | None = None  # the runner's own words are kept here
 
 
 @dataclass
