@@ -33,13 +33,17 @@ def find_strace() -> str:
     return found
 
 
+def port_hint(program: elf.Program, ports: dict[str, Port]) -> str:
+    fits = [p.name for p in ports.values() if p.elf_machine == program.machine]
+    return f"; try --port {fits[0]}" if fits else ""
+
+
 def check(program: elf.Program, tracer: Path, ports: dict[str, Port]) -> None:
     """Raises ManifestError where this machine does not run the program by itself."""
     if not program.machine:
         return  # a script: the kernel starts its interpreter
     own = elf.look(tracer.resolve()).machine
-    fits = [p.name for p in ports.values() if p.elf_machine == program.machine]
-    hint = f"; try --port {fits[0]}" if fits else "; there is no port for it"
+    hint = port_hint(program, ports)
     if program.machine != own and program.machine not in COMPATIBLE.get(own, ()):
         raise ManifestError(f"audit {program.path}: wrong architecture: expected {own}, found {program.machine}{hint}")
     emulator = hidden_emulator(program.path)
@@ -92,7 +96,8 @@ def run(request: Request, ports: dict[str, Port]) -> Outcome:
     """Raises ManifestError and ToolError; the program's own failure is no error."""
     path = elf.find(request.argv[0])
     tracer = find_strace()
-    check(elf.look(path), Path(tracer), ports)
+    program = elf.look(path)
+    check(program, Path(tracer), ports)
     filtered = probe(tracer)
     model = Model(request.page_size or os.sysconf("SC_PAGE_SIZE"), elf.unsafe_segments)
     lines = _Lines(model, request.log)
@@ -111,7 +116,9 @@ def run(request: Request, ports: dict[str, Port]) -> Outcome:
             os.close(reading)
     lines.finish()
     if not model.counts["programs"]:
-        raise ManifestError(f"audit {request.argv[0]}: the system does not start it; strace's words are above")
+        raise ManifestError(
+            f"audit {request.argv[0]}: the system does not start it, as strace says above{port_hint(program, ports)}"
+        )
     made = outcome("native, strace", first_line([tracer, "-V"]), request, model, model.root_status)
     made.unseen, made.timed_out = list(UNSEEN), watch.timed_out
     if model.root_status is None:

@@ -24,7 +24,7 @@ TRACED = (
 _LINE = re.compile(r"^(?:(?P<task>\d+) +)?(?P<time>\d+\.\d+) (?P<what>.*)$")
 _CALL = re.compile(r"^(?P<name>\w+)\((?P<rest>.*)$", re.DOTALL)
 _RESUMED = re.compile(r"^<\.\.\. (?P<name>\w+) resumed>(?P<rest>.*)$", re.DOTALL)
-_RESULT = re.compile(r"^(?P<head>.*)\) += (?P<result>\S+)(?P<more>.*)$", re.DOTALL)
+_RESULT = re.compile(r"^\) += (?P<result>\S+)(?P<more>.*)$", re.DOTALL)
 _UNFINISHED = re.compile(r"^(?P<head>.*?)(?: )?<(?:unfinished|pid changed to (?P<to>\d+)) \.\.\.>$", re.DOTALL)
 _ENDED = re.compile(r"^\+\+\+ exited with (?P<status>\d+) \+\+\+$")
 _KILLED = re.compile(r"^\+\+\+ killed by (?P<signal>\w+)(?: \(core dumped\))? \+\+\+$")
@@ -88,28 +88,48 @@ def unquoted(text: str) -> str:
     return _ESCAPE.sub(plain, inner)
 
 
-def split(text: str) -> list[str]:
-    """Arguments at their commas, those inside quotes, brackets and a descriptor's <path> left alone."""
-    parts, start, depth, at = [], 0, 0, 0
+def _marks(text: str) -> Iterator[tuple[int, str]]:
+    """Brackets and commas with their places, but for those within quotes and within a descriptor's <path>."""
+    at = 0
     while at < len(text):
         c = text[at]
         if c == '"':
             at += 1
             while at < len(text) and text[at] != '"':
                 at += 2 if text[at] == "\\" else 1
-        elif c in "({[":
-            depth += 1
-        elif c in ")}]":
-            depth -= 1
-        elif c == "<" and at and (text[at - 1].isdigit() or text[at - 1] == "D"):  # 3<path>, AT_FDCWD<path>
+        elif c == "<" and text[at - 1 : at].isalnum() and text[at + 1 : at + 2] != "<":  # 3<path>, AT_FDCWD<path>
             closing = text.find(">", at)  # a > of the path itself is escaped
             at = closing if closing >= 0 else at
-        elif c == "," and depth == 0:
+        elif c in "({[)}],":
+            yield at, c
+        at += 1
+
+
+def split(text: str) -> list[str]:
+    """Arguments at their commas."""
+    parts, start, depth = [], 0, 0
+    for at, c in _marks(text):
+        depth += (c in "({[") - (c in ")}]")
+        if c == "," and depth == 0:
             parts.append(text[start:at].strip())
             start = at + 1
-        at += 1
     rest = text[start:].strip()
     return [*parts, rest] if rest or parts else []
+
+
+def _close(text: str) -> int:
+    """Where the arguments end that `text` begins with; -1 where they do not."""
+    depth = 0
+    for at, c in _marks(text):
+        depth += (c in "({[") - (c in ")}]")
+        if depth < 0:
+            return at
+    return -1
+
+
+def _result(rest: str) -> re.Match[str] | None:
+    """What follows the arguments: `) = 3</path>`, `) = -1 EINVAL (...)`."""
+    return _RESULT.match(rest[_close(rest) :]) if _close(rest) >= 0 else None
 
 
 def descriptor(text: str) -> Descriptor | None:
@@ -188,7 +208,7 @@ class Reader:
         if resumed := _RESUMED.match(what):
             name, head = self._halves.pop(task, (resumed["name"], ""))
             rest = f"{head}{resumed['rest']}"
-            if finished := _RESULT.match(rest):
+            if finished := _result(rest):
                 # The second half may bring what only the kernel knew: clone3's struct, for one.
                 yield from self._leave(task, time, finished)
             else:
@@ -204,8 +224,8 @@ class Reader:
             if made := call(name, unfinished["head"].removesuffix(",")):
                 yield Enter(task, time, made)
             return
-        if finished := _RESULT.match(rest):
-            if made := call(name, finished["head"]):
+        if finished := _result(rest):
+            if made := call(name, rest[: _close(rest)]):
                 yield Enter(task, time, made)
                 yield from self._leave(task, time, finished)
             return
