@@ -99,8 +99,18 @@ def _shows(port: Port, log: Path, at: int | None) -> bool:
     return not lost and [name for name in names if name in wanted] == wanted and at in mapped
 
 
+_probes: dict[tuple[object, ...], Probed] = {}
+
+
 def probe(root: Path, port: Port, emulator: tuple[str, ...], wanted: bool | None) -> Probed:
-    """Runs the probe under the emulator, with the plugin unless that is not wanted."""
+    """Runs the probe under the emulator, once, with the plugin unless that is not wanted."""
+    key = (root, port.name, emulator, wanted)
+    if key not in _probes:
+        _probes[key] = _probe(root, port, emulator, wanted)
+    return _probes[key]
+
+
+def _probe(root: Path, port: Port, emulator: tuple[str, ...], wanted: bool | None) -> Probed:
     page_size = port.os_pages[0]
     try:
         program = build_program(root, port, root / "conformance" / "plugin" / "probe.c")

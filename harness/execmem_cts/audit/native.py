@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from .model import Model
 from .session import Outcome, Request, Watch, outcome
 
 PIPE_BYTES = 1 << 20  # so that strace seldom waits for us
-# 32-bit programs that 64-bit kernels run by themselves. strace, which runs here, is of the one machine.
+# 32-bit programs that 64-bit kernels may run by themselves.
 COMPATIBLE = {"EM_X86_64": {"EM_386"}, "EM_AARCH64": {"EM_ARM"}}
 UNSEEN = [
     "what exec itself maps: the program's first segments, stack and vdso, but for their flags in the program's file",
@@ -38,11 +39,11 @@ def port_hint(program: elf.Program, ports: dict[str, Port]) -> str:
     return f"; try --port {fits[0]}" if fits else ""
 
 
-def check(program: elf.Program, tracer: Path, ports: dict[str, Port]) -> None:
+def check(program: elf.Program, ports: dict[str, Port]) -> None:
     """Raises ManifestError where this machine does not run the program by itself."""
     if not program.machine:
         return  # a script: the kernel starts its interpreter
-    own = elf.look(tracer.resolve()).machine
+    own = elf.look(Path(sys.executable).resolve()).machine  # runs here, and is of the machine's own width
     hint = port_hint(program, ports)
     if program.machine != own and program.machine not in COMPATIBLE.get(own, ()):
         raise ManifestError(f"audit {program.path}: wrong architecture: expected {own}, found {program.machine}{hint}")
@@ -94,10 +95,9 @@ class _Lines:
 
 def run(request: Request, ports: dict[str, Port]) -> Outcome:
     """Raises ManifestError and ToolError; the program's own failure is no error."""
-    path = elf.find(request.argv[0])
+    program = elf.look(elf.find(request.argv[0]))
+    check(program, ports)
     tracer = find_strace()
-    program = elf.look(path)
-    check(program, Path(tracer), ports)
     filtered = probe(tracer)
     model = Model(request.page_size or os.sysconf("SC_PAGE_SIZE"), elf.unsafe_segments)
     lines = _Lines(model, request.log)
