@@ -207,6 +207,8 @@ def test_levels_are_the_callers() -> None:
 def test_a_program_that_does_not_end_is_ended() -> None:
     done = called("--quiet-program", "--timeout", "0.5", "--", "sleep", "60")
     assert "killed by SIGTERM (time-out)" in done.stderr and done.returncode == 0
+    left = called("--quiet-program", "--timeout", "0.5", "--", "sh", "-c", "sleep 60 & sleep 61")
+    assert "(time-out)" in left.stderr and left.returncode == 0  # its children are ended as well
     port = called("--port", FOREIGN, "--timeout", "0.5", "--", str(scenario(FOREIGN)), "published")
     assert port.returncode == 0 and "time-out" not in port.stderr
 

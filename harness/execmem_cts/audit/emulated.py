@@ -167,7 +167,7 @@ def run(root: Path, request: Request, port: Port, ports: Mapping[str, Port]) -> 
     command = [str(path), *request.argv[1:]]
     with tempfile.TemporaryDirectory(prefix="execmem-audit-") as folder:
         log = Path(folder) / "log"
-        watch = Watch(request, lambda: None)
+        watch = Watch(request, lambda: ())
         if probed.library is not None:
             status = _with_plugin(port, probed.library, emulator, command, log, watch, model)
         else:
@@ -201,6 +201,11 @@ def _with_plugin(
         kept.close()
     model.finish()
     model.incomplete.update(reader.incomplete)
+    living = {number for number in reader.processes.values() if Path(f"/proc/{number}").exists()}
+    if living:
+        model.incomplete["a process that the program started and that still runs: what it does now is not seen"] = len(
+            living
+        )
     if lost > 0:
         model.incomplete["calls that the log had no room for, or that were cut off by the end of their process"] = lost
     return status

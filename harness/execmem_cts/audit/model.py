@@ -196,6 +196,10 @@ class Model:
             end = replace(self._step, time=self._now, process=task.process, thread=task.number, text=how)
             self._add(self.aliases.end(task.space, end, how))
 
+    def processes(self) -> list[int]:
+        """Those that live now, the first one of all first."""
+        return sorted({task.process for task in self.tasks.values()}, key=lambda number: (number != self.root, number))
+
     def finish(self) -> None:
         """The runner has nothing more to tell. Whatever still lives is taken to end here."""
         for number, events in list(self._waiting.items()):

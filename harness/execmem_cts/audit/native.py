@@ -110,7 +110,7 @@ def run(request: Request, ports: dict[str, Port]) -> Outcome:
         except OSError:
             pass  # a limit of the user's: it is slower, that is all
         try:
-            watch = Watch(request, lambda: model.root)
+            watch = Watch(request, model.processes)
             watch.run([*strace.argv(tracer, log, filtered), "--", *request.argv], reading, lines.got)
         finally:
             os.close(reading)

@@ -87,10 +87,14 @@ def streams(request: Request) -> dict[str, int | None]:
 class Watch:
     """Runs a command to its end, reads a pipe meanwhile, and ends the program when its time is over."""
 
-    def __init__(self, request: Request, target: Callable[[], int | None]) -> None:
-        """`target`: the process to end on time-out."""
-        self.request, self.target = request, target
-        self.timed_out = False
+    def __init__(self, request: Request, targets: Callable[[], Sequence[int]]) -> None:
+        """`targets`: the processes to end on time-out, the program's first one first; none: the command itself."""
+        self.request, self.targets = request, targets
+        self.asked = 0  # how often it was asked to end
+
+    @property
+    def timed_out(self) -> bool:
+        return self.asked > 0
 
     def run(self, argv: Sequence[str], reading: int | None = None, got: Callable[[bytes], None] | None = None) -> int:
         """The command's wait status as Popen has it. Raises OSError where it cannot be started."""
@@ -140,9 +144,12 @@ class Watch:
                 return
 
     def _end(self, child: int) -> None:
-        number = signal.SIGKILL if self.timed_out else signal.SIGTERM
-        self.timed_out = True
-        try:
-            os.kill(self.target() or child, number)
-        except ProcessLookupError:
-            pass
+        """First the program is asked, then it and all that it started are killed, then the command that follows them."""
+        self.asked += 1
+        found = list(self.targets()) or [child]
+        number = signal.SIGTERM if self.asked == 1 else signal.SIGKILL
+        for process in found[:1] if self.asked == 1 else found if self.asked == 2 else [child]:
+            try:
+                os.kill(process, number)
+            except ProcessLookupError:
+                pass
