@@ -524,7 +524,7 @@ def tables_dotnet_rw(
 @click.option("--allow", "allowed", multiple=True, metavar="KIND", help="A note, no violation: --allow w-then-x.")
 @click.option("--deny", "denied", multiple=True, metavar="KIND", help="A violation, no note: --deny alias.")
 @click.option("--timeout", "seconds", type=float, default=None, help="Seconds after which the program is ended.")
-@click.option("--page-size", type=Numbers(), default=0, help="Take this for the page size. Default: the runner's own.")
+@click.option("--page-size", type=Numbers(), default=0, help="Hold lengths and offsets against this, such as 64K.")
 @click.option(
     "--sysroot",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

@@ -82,6 +82,26 @@ CASES = (
         "read-only shared memory segment",
         ["shmget(0, 8192, 0600) = 5", "shmat(5, NULL, SHM_EXEC|SHM_RDONLY) = 0x10000"],
     ),
+    case(
+        "one shared memory segment at two addresses",
+        [
+            "shmget(0, 8192, 0600) = 5",
+            "shmat(5, NULL, SHM_EXEC|SHM_RDONLY) = 0x20000",
+            "shmat(5, NULL, 0) = 0x10000",
+            "shmdt(0x10000) = 0",
+        ],
+        "alias",
+    ),
+    case(
+        "remapped in its file",
+        [
+            MEMFD,
+            f"mmap(NULL, 8192, {RX}, MAP_SHARED, {FILE}, 0) = 0x20000",
+            f"mmap(NULL, 4096, {RW}, MAP_SHARED, {FILE}, 0x5000) = 0x10000",
+            "remap_file_pages(0x10000, 4096, 0, 1, 0) = 0",
+        ],
+        "view-at-end",
+    ),
     # ---- Executable by mprotect after it was writable ----
     case("w then x", [f"mmap(NULL, 4096, {RW}, {ANON}) = 0x10000", f"mprotect(0x10000, 4096, {RX}) = 0"], "w-then-x"),
     case(
@@ -250,6 +270,15 @@ CASES = (
         "taking execution away in parts",
         [f"mmap(NULL, 4096, {RX}, {ANON}) = 0x10000", "mprotect(0x10000, 100, PROT_READ) = 0"],
         "sub-page",
+    ),
+    case(
+        "a loader's data beside its code",
+        [
+            f"mmap(NULL, 4096, {RX}, MAP_PRIVATE, 3</lib/x.so>, 0) = 0x10000",
+            f"mmap(NULL, 4096, {RW}, MAP_PRIVATE, 3</lib/x.so>, 0x1000) = 0x11000",
+            "mprotect(0x11000, 100, PROT_READ) = 0",
+        ],
+        "sub-page-data",
     ),
     case("view in parts", [MEMFD, CODE, VIEW.replace("4096", "100")], "sub-page", "view-at-end"),
     case(

@@ -73,12 +73,22 @@ def test_rwx_under_a_protection_key_says_so() -> None:
     assert "protection key 1" in found.detail
 
 
-def test_page_size_decides_what_is_a_part_of_a_page() -> None:
-    lines = ["mmap(NULL, 4096, PROT_READ|PROT_EXEC, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x10000"]
-    one = model.Model(65536)
+def test_lengths_and_offsets_can_be_held_against_a_larger_page() -> None:
+    rx, where = "PROT_READ|PROT_EXEC", "MAP_PRIVATE|MAP_ANONYMOUS, -1, 0"
+    lines = [
+        f"mmap(NULL, 4096, {rx}, {where}) = 0x10000",
+        f"mmap(NULL, 65536, {rx}, {where}) = 0x11000",
+        MEMFD,
+        f"mmap(NULL, 65536, {rx}, MAP_SHARED, {FILE}, 0x1000) = 0x40000",
+    ]
+    one = model.Model(4096, judged_by=65536)
     for event in events(case("4 KiB", lines)):
         one.feed(event)
-    assert [f.kind for f in one.findings] == ["sub-page"]
+    assert [(f.kind, f.detail) for f in one.findings] == [
+        ("sub-page", "mmap with 0x1000, page size 0x10000"),
+        ("sub-page", "mmap with 0x1000, page size 0x10000"),
+    ]
+    assert not one.incomplete and not modelled(case("4 KiB", lines)).findings  # ranges stay those of the kernel
 
 
 def test_a_program_file_that_exec_names_is_looked_at() -> None:
@@ -122,7 +132,8 @@ MUTATIONS = [
     (model, "grave = executable or any(", "grave = False and any(", "executable in parts"),
     (model, "grave = executable or any(", "grave = True or any(", "data in parts"),
     (model, "grave = executable or any(", "grave = any(", "taking execution away in parts"),
-    (model, "(p.mapping.file is not None and p.mapping.file.executed)", "False", "view in parts"),
+    (model, "or _is_view(p)", "", "view in parts"),
+    (model, "return piece.mapping.shared and", "return", "a loader's data beside its code"),
     (model, "grave = False  # to the end of the file", "pass  # ", "a loader's mapping"),
     (model, "if flags & CLONE_VM:\n", "if False:\n", "what a thread maps is there for all"),
     (model, "if flags & CLONE_VM:\n", "if True:\n", "fork copies"),

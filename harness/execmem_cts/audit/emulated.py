@@ -162,7 +162,7 @@ def run(root: Path, request: Request, port: Port, ports: Mapping[str, Port]) -> 
     probed = probe(root, port, emulator, request.plugin)
     if probed.library is None and request.plugin:
         raise ToolError(f"--plugin: {name} shows no plugin: {probed.reason}")
-    model = Model(request.page_size or probed.page_size)
+    model = Model(probed.page_size, judged_by=request.page_size)
     image = elf.unsafe_segments(str(path))
     command = [str(path), *request.argv[1:]]
     with tempfile.TemporaryDirectory(prefix="execmem-audit-") as folder:

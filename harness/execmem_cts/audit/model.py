@@ -77,9 +77,14 @@ class _Report:
 class Model:
     """Feed it events in the order in which the runner tells them, then `finish`."""
 
-    def __init__(self, page_size: int, image: Callable[[str], Iterable[str]] | None = None) -> None:
-        """`image` says what is wrong with a program file that exec names (see `elf.unsafe_segments`)."""
+    def __init__(self, page_size: int, image: Callable[[str], Iterable[str]] | None = None, judged_by: int = 0) -> None:
+        """`image` says what is wrong with a program file that exec names (see `elf.unsafe_segments`).
+
+        Ranges are of pages of `page_size` bytes, as the kernel makes them; `judged_by`, where it is given, is the page
+        size of which lengths and file offsets must be multiples.
+        """
         self.page = page_size
+        self.judged_by = judged_by or page_size
         self.image = image or (lambda path: ())
         self.files = Files()
         self.aliases = Aliases()
@@ -277,7 +282,7 @@ class Model:
         return start, self._up(call.number(0) + call.number(1))
 
     def _unaligned(self, call: Call, *indices: int) -> list[int]:
-        return [call.number(i) for i in indices if call.number(i) % self.page]
+        return [call.number(i) for i in indices if call.number(i) % self.judged_by]
 
     def _sub_page(
         self, call: Call, report: _Report, pieces: Sequence[Piece], *indices: int, executable: bool = False
@@ -287,14 +292,12 @@ class Model:
         piece = next(iter(pieces), None)
         if not values or piece is None:
             return
-        grave = executable or any(
-            p.executable or (p.mapping.file is not None and p.mapping.file.executed) for p in pieces
-        )
+        grave = executable or any(p.executable or _is_view(p) for p in pieces)
         if call.name == "mmap" and piece.mapping.file is not None and not piece.mapping.shared:
             grave = False  # to the end of the file, as loaders map
         shown = ", ".join(f"{value:#x}" for value in values)
         kind = "sub-page" if grave else "sub-page-data"
-        report.found.append((kind, piece, f"{call.name} with {shown}, page size {self.page:#x}"))
+        report.found.append((kind, piece, f"{call.name} with {shown}, page size {self.judged_by:#x}"))
 
     def _map(self, task: Task, piece: Piece, fixed: bool, report: _Report) -> None:
         """Puts a new mapping in, and says what of it is new and bad."""
@@ -366,12 +369,12 @@ class Model:
         piece.offset = 0 if flags & MAP_ANONYMOUS else piece.offset
         self._map(task, piece, bool(flags & MAP_FIXED) and not flags & MAP_FIXED_NOREPLACE, report)
         # A hint is a wish, and what the kernel makes of it shows in the result.
-        self._sub_page(call, report, [piece], 1)
+        self._sub_page(call, report, [piece], 1, 5)
 
     def _on_munmap(self, task: Task, call: Call, event: Leave, report: _Report) -> None:
         gone = task.space.take(*self._range(call))
         report.touched += [p.mapping for p in gone]
-        self._sub_page(call, report, gone, 0, 1)
+        self._sub_page(call, report, gone, 1)
 
     def _on_mprotect(self, task: Task, call: Call, event: Leave, report: _Report) -> None:
         start, end = self._range(call)
@@ -565,3 +568,8 @@ class Model:
         task.descriptors.duplicated(call, event.result)
 
     _on_dup2 = _on_dup3 = _on_fcntl = _on_dup
+
+
+def _is_view(piece: Piece) -> bool:
+    """Of a file that was mapped executable, and not a copy of it."""
+    return piece.mapping.shared and piece.mapping.file is not None and piece.mapping.file.executed

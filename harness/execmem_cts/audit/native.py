@@ -99,7 +99,7 @@ def run(request: Request, ports: dict[str, Port]) -> Outcome:
     check(program, ports)
     tracer = find_strace()
     filtered = probe(tracer)
-    model = Model(request.page_size or os.sysconf("SC_PAGE_SIZE"), elf.unsafe_segments)
+    model = Model(os.sysconf("SC_PAGE_SIZE"), elf.unsafe_segments, request.page_size)
     lines = _Lines(model, request.log)
     with tempfile.TemporaryDirectory(prefix="execmem-audit-") as folder:
         log = Path(folder) / "log"

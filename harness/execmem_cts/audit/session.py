@@ -27,7 +27,7 @@ class Request:
     argv: tuple[str, ...]
     sysroot: Path | None = None
     emulator_args: tuple[str, ...] = ()
-    page_size: int = 0  # 0: asked of the runner
+    page_size: int = 0  # that lengths and offsets are held against; 0: asked of the runner
     quiet_program: bool = False
     output_to_errors: bool = False  # the program's standard output is wanted for the report
     seconds: float | None = None
@@ -58,7 +58,7 @@ class Outcome:
 def outcome(runner: str, version: str, request: Request, model: Model, status: int | None) -> Outcome:
     """The model's findings; it has been told of everything."""
     return Outcome(
-        runner, version, request.argv, model.page, status, model.findings, model.counts, dict(model.incomplete)
+        runner, version, request.argv, model.judged_by, status, model.findings, model.counts, dict(model.incomplete)
     )
 
 
