@@ -56,7 +56,7 @@ def status_text(outcome: Outcome) -> str:
 
 def _key(finding: Finding) -> tuple[object, ...]:
     """Findings with the same key share a row."""
-    if finding.level == NOTE and finding.kind not in ("alias", "rwx", "w-then-x", "view-at-end"):
+    if finding.level == NOTE and KINDS[finding.kind].level == NOTE:
         return (finding.kind, finding.step.process)
     return (finding.kind, finding.step.process, finding.mapping)
 
@@ -78,14 +78,15 @@ def _where(place: Place) -> str:
     return f"{text} ({place.file} at {place.offset:#x})" if place.file else text
 
 
-def _held(group: Sequence[Finding]) -> str:
-    longest = max(group, key=lambda f: (f.seconds or 0, f.calls or 0))
-    text = f"held for {_seconds(longest.seconds)} and {longest.calls} calls, {longest.until}"
-    return f"longest {text}" if len(group) > 1 else text
+def _held(finding: Finding, of: int) -> str:
+    text = f"held for {_seconds(finding.seconds)} and {finding.calls} calls, {finding.until}"
+    return f"longest {text}" if of > 1 else text
 
 
 def _row(group: Sequence[Finding]) -> tuple[Text, Text]:
-    first, last = group[0], group[-1]
+    # An alias that was held for longest is the one to look at; of anything else, the first.
+    first = max(group, key=lambda f: (f.seconds or 0, f.calls or 0)) if group[0].other is not None else group[0]
+    last = group[-1]
     kind = KINDS[first.kind]
     left = Text(f"{first.kind}\n", style="bold red" if first.level == VIOLATION else "bold")
     left.append(f"{first.level}\n{len(group)} time{'s' * (len(group) > 1)}", style="default")
@@ -98,7 +99,7 @@ def _row(group: Sequence[Finding]) -> tuple[Text, Text]:
         lines.append(f"range    {_where(first.place)}")
     if first.other is not None:
         lines.append(f"code at  {_where(first.other)}")
-        lines.append(_held(group))
+        lines.append(_held(first, len(group)))
     if first.place.end and first.place.origin is None:
         lines.append("mapped   by exec, or before the first call that was seen")
     elif first.place.origin is not None and first.place.origin.number != first.step.number:
