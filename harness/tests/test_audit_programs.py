@@ -287,6 +287,22 @@ def test_where_ptrace_is_refused_it_is_said(tmp_path: Path) -> None:
     assert done.returncode == 3 and "Operation not permitted" in done.stderr and "SYS_PTRACE" in done.stderr
 
 
+@needs_native
+def test_a_strace_without_the_seccomp_filter_does_as_well(tmp_path: Path) -> None:
+    real = shutil.which("strace")
+    if real is None:
+        pytest.skip("strace is missing: toolchains/setup --for test installs it")
+    older = tmp_path / "strace"
+    older.write_text(
+        '#!/bin/sh\nfor a; do [ "$a" != --seccomp-bpf ] || { echo "unrecognized option" >&2; exit 1; }; done\n'
+        f'echo x >>{tmp_path}/used\nexec {real} "$@"\n'
+    )
+    older.chmod(0o755)
+    done = called("--quiet", "--", str(scenario(HOST)), "thread", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert done.returncode == 1 and "1 violation" in done.stderr
+    assert (tmp_path / "used").exists()
+
+
 # ---- Programs that are not ours ----
 
 
