@@ -4,6 +4,7 @@
 
 #include "check.h"
 
+#define MAP_SHARED          0x01
 #define MAP_PRIVATE         0x02
 #define MAP_ANONYMOUS       0x20
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -39,6 +40,16 @@ unsigned char *os_reserve(void *address, size_t bytes)
 	/* Kernels and emulators that do not know the flag take the address for a hint. */
 	if (address && got != address)
 		check_broken("the address of --code-at is taken", 0);
+	return got;
+}
+
+void *os_share(size_t bytes)
+{
+	void *got = execmem_port_map(NULL, bytes, OS_READ | OS_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	os_note("map", got, bytes, OS_READ | OS_WRITE, (long)(intptr_t)got);
+	if (execmem_port_is_error(got))
+		check_broken("the system refuses shared memory", (long)(intptr_t)got);
 	return got;
 }
 

@@ -24,6 +24,8 @@
 
 /* Reserves `bytes` bytes that nothing can access, at `address` exactly where it is not null. */
 unsigned char *os_reserve(void *address, size_t bytes);
+/* Memory that this process shares with its forks, readable and writable. */
+void *os_share(size_t bytes);
 void os_protect(void *address, size_t bytes, int protection);
 int os_try_protect(void *address, size_t bytes, int protection); /* 0 or negative errno */
 void os_unmap(void *address, size_t bytes);

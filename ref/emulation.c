@@ -129,10 +129,7 @@ int execmem_probe_double(struct execmem_allocator *allocator, bool run_code, boo
 
 	error = execmem_file_take(allocator, 1, &unit, &count);
 	if (error) {
-		if (error == EXECMEM_ERROR_FILE_SIZE)
-			note(refusals, "limit", -EFBIG);
-		else
-			note(refusals, allocator->refusal.call, -allocator->refusal.error);
+		note(refusals, allocator->refusal.call, -allocator->refusal.error);
 		return error;
 	}
 	at = (uint64_t)unit * EXECMEM_UNIT_BYTES;

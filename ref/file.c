@@ -96,7 +96,7 @@ static int grow(struct execmem_allocator *allocator, uint32_t units)
 	if (usage.limit / EXECMEM_UNIT_BYTES < length)
 		length = (uint32_t)(usage.limit / EXECMEM_UNIT_BYTES);
 	if (length < units)
-		return EXECMEM_ERROR_FILE_SIZE;
+		return execmem_refuse(allocator, "limit", -EFBIG, 0);
 	error = hold(allocator, length);
 	if (error)
 		return execmem_refuse(allocator, "map", error, EXECMEM_UNIT_BYTES);

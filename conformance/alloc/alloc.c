@@ -73,16 +73,38 @@ bool alloc_is(int expected, int actual, const char *what, const char *file, int 
 
 /* ---- Allocators ---- */
 
-struct subject_allocator *alloc_make(const struct subject_config *config)
+struct subject_allocator *alloc_create(const struct subject_config *config)
 {
 	const struct subject_config defaults = alloc_config();
 	struct subject_allocator *allocator = NULL;
 	struct subject_refusals refusals;
 
-	watch_begin();
 	if (!ALLOC_OK(ALLOC(create_over)(&watch_os, config ? config : &defaults, &allocator, &refusals)))
 		return NULL;
 	return allocator;
+}
+
+struct subject_allocator *alloc_make(const struct subject_config *config)
+{
+	watch_begin();
+	return alloc_create(config);
+}
+
+bool alloc_apart(int (*run)(void), const char *what)
+{
+	int status = 0;
+	const long child = execmem_port_fork();
+
+	if (!child)
+		execmem_port_exit(run());
+	if (child < 0 || execmem_port_wait(child, &status))
+		check_broken("the system refuses a process", child);
+	if (status == ALLOC_APART_NOT)
+		return false;
+	if (status)
+		check_note_signed(status < 0 ? "ended_by_signal" : "line_modulo_100",
+				  status < 0 ? -status : status - 1);
+	return check_equal(0, (uint64_t)(int64_t)status, what, __FILE__, __LINE__);
 }
 
 bool alloc_end(struct subject_allocator *allocator)

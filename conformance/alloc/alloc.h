@@ -32,6 +32,8 @@ struct subject_config alloc_config(void);
  * null configuration is alloc_config().
  */
 struct subject_allocator *alloc_make(const struct subject_config *config);
+/* The same without beginning anew: settings of the watched table hold. */
+struct subject_allocator *alloc_create(const struct subject_config *config);
 /* Destroys it, and asserts that nothing is left: no mapping, no file, in the model and in the system. */
 bool alloc_end(struct subject_allocator *allocator);
 
@@ -57,14 +59,27 @@ unsigned alloc_run(uintptr_t rx);
 /* Asserts that it returns `value`. */
 bool alloc_runs(uintptr_t rx, unsigned value, const char *what);
 
+/*
+ * Runs a function in a process of its own, for what cannot be taken back: limits, prctl, signals. It returns 0, or the
+ * number of the step that failed (ALLOC_STEP below). Asserted: it ends with 0, by no signal; `what` says what is shown.
+ * A step of ALLOC_APART_NOT means that the system does not do what is to be shown: no assertion, false.
+ */
+bool alloc_apart(int (*run)(void), const char *what);
+#define ALLOC_APART_NOT 127
+#define ALLOC_STEP(condition_)                                                                                         \
+	do {                                                                                                           \
+		if (!(condition_))                                                                                     \
+			return __LINE__ % 100 + 1;                                                                     \
+	} while (0)
+
 /* A region of `bytes` bytes of which all is committed. Asserted. */
 bool alloc_region(struct subject_allocator *allocator, size_t bytes, struct subject_region *region);
 
 /*
  * Every operation that is claimed, in an order that splits, joins and reuses regions, files and views, from creation to
- * destruction. `after` is called after each, and may be null. Asserted: every operation works. False where one does
- * not.
+ * destruction. `before` is called when watching has begun, `after` after each operation; both may be null. Asserted:
+ * every operation works. False where one does not.
  */
-bool alloc_walk(const struct subject_config *config, void (*after)(const char *operation));
+bool alloc_walk(const struct subject_config *config, void (*before)(void), void (*after)(const char *operation));
 
 #endif

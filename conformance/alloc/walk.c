@@ -90,10 +90,14 @@ static bool give_back(struct walk *w)
 	       STEP("release", ALLOC(release)(&w->near));
 }
 
-bool alloc_walk(const struct subject_config *config, void (*after)(const char *operation))
+bool alloc_walk(const struct subject_config *config, void (*before)(void), void (*after)(const char *operation))
 {
-	struct walk w = {.allocator = alloc_make(config)};
+	struct walk w = {.allocator = NULL};
 
+	watch_begin();
+	if (before)
+		before();
+	w.allocator = alloc_create(config);
 	then = after;
 	return done("create", w.allocator != NULL) && reserve(&w) && commit(&w) && write(&w) && claimed(&w) &&
 	       give_back(&w) && done("destroy", alloc_end(w.allocator));

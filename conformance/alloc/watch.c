@@ -17,18 +17,23 @@ static struct watch_call kept[WATCH_CALLS_KEPT];
 
 /* ---- Turns ---- */
 
+/* 0: nobody's; 1: taken; 2: taken, and waited for. */
 static uint32_t turn;
 
 static void take_turn(void)
 {
-	while (__atomic_exchange_n(&turn, 1, __ATOMIC_ACQUIRE))
-		table_real.wait(NULL, &turn, 1);
+	uint32_t nobody = 0;
+
+	if (__atomic_compare_exchange_n(&turn, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	while (__atomic_exchange_n(&turn, 2, __ATOMIC_ACQUIRE))
+		table_real.wait(NULL, &turn, 2);
 }
 
 static void end_turn(void)
 {
-	__atomic_store_n(&turn, 0, __ATOMIC_RELEASE);
-	table_real.wake(NULL, &turn, 1);
+	if (__atomic_exchange_n(&turn, 0, __ATOMIC_RELEASE) == 2)
+		table_real.wake(NULL, &turn, 1);
 }
 
 /* ---- Calls ---- */

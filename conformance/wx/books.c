@@ -17,5 +17,5 @@ CHECK(wx_extents, "WX-030",
 	if (!alloc_claims("allocator os-table"))
 		return;
 	agreed = true;
-	(void)alloc_walk(NULL, compare);
+	(void)alloc_walk(NULL, NULL, compare);
 }

@@ -252,8 +252,10 @@ class Planner:
         for runner in (Runner.EMULATED, Runner.NATIVE):
             if runner is Runner.NATIVE and self.plan.natively[port.name]:
                 continue
-            for page in simulated(port, runner):
+            for number, page in enumerate(simulated(port, runner)):
                 for check, requirement in wanted.items():
+                    if number and requirement in self.requirements and self.requirements[requirement].once:
+                        continue
                     item = self._alloc_item(port, check, requirement, points.get(check, ("all",)), runner, page, name)
                     picked = self.chosen.keys is None or self.chosen.points(item.cell, check, requirement)
                     chosen = picked and self.chosen.wants_check(check, requirement)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from .source import ManifestError, Source
 LEVELS = ("MUST", "SHOULD")
 PROGRAMS = ("po", "abi", "alloc")
 KEYS = {"id", "level", "since", "text", "source", "checks", "mend"}
+OPTIONAL = {"once"}
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Requirement:
     program: str = (
         "po"  # that holds the checks: one a configuration; "abi", one a port; "alloc", one a port and subject
     )
+    once: bool = False  # program alloc: no page size matters to it, so that it is run at the smallest alone
 
     @property
     def family(self) -> str:
@@ -46,8 +48,8 @@ def load(root: Path) -> dict[str, Requirement]:
             where: list[str | int] = ["requirement", index]
             for key in sorted(KEYS - set(entry)):
                 raise source.error([*where, key], "is missing", f"add `{key} = ...`")
-            for key in sorted(set(entry) - KEYS):
-                raise source.error([*where, key], f"unknown key {key!r}", f"known are {', '.join(sorted(KEYS))}")
+            for key in sorted(set(entry) - KEYS - OPTIONAL):
+                raise source.error([*where, key], f"unknown key {key!r}", f"known are {', '.join(sorted(KEYS | OPTIONAL))}")
             if entry["level"] not in LEVELS:
                 raise source.error([*where, "level"], f"found {entry['level']!r}", f"use one of {', '.join(LEVELS)}")
             if entry["id"] in found:
@@ -66,8 +68,13 @@ def folders(requirements: Mapping[str, Requirement], program: str) -> set[str]:
     return {program, *(r.family.lower() for r in requirements.values() if r.program == program)}
 
 
-def lint(requirements: Mapping[str, Requirement], checks: Mapping[str, str]) -> list[str]:
-    """What does not agree between requirements and `checks` (id to the requirement that it names), one line each."""
+def lint(
+    requirements: Mapping[str, Requirement], checks: Mapping[str, str], programs: Container[str] = PROGRAMS
+) -> list[str]:
+    """What does not agree between requirements and `checks` (id to the requirement that it names), one line each.
+
+    `programs`: those that `checks` comes from. Of the others' requirements nothing is said.
+    """
     problems = []
     named: dict[str, str] = {}
     for requirement in requirements.values():
@@ -75,6 +82,8 @@ def lint(requirements: Mapping[str, Requirement], checks: Mapping[str, str]) -> 
             if check in named:
                 problems.append(f"{check}: named by {named[check]} and by {requirement.id}; one check, one requirement")
             named[check] = requirement.id
+            if check not in checks and requirement.program not in programs:
+                continue
             if check not in checks:
                 problems.append(f"{requirement.id}: no check {check} in any program or oracle; write it or remove it")
             elif checks[check] != requirement.id:

@@ -132,7 +132,8 @@ def prepare(options: Options, note: Callable[[str], None]) -> tuple[Tree, plan.P
     )
     made = planner.make(built, ports)
     if built.programs and all(planner.listed.values()):  # a program that cannot be asked says so in its results
-        for problem in requirements.lint(tree.requirements, made.checks):
+        programs = {"po"} | ({"abi"} if built.abi else set()) | ({"alloc"} if built.alloc else set())
+        for problem in requirements.lint(tree.requirements, made.checks, programs):
             made.results.append(
                 Result("-", "lint", problem.split(":", 1)[0], "-", subject.name, "-", 0, 0, "host", "ERROR", problem)
             )

@@ -1,0 +1,82 @@
+/*
+ * Regions near a target. A stretch of address space is taken, all but one gap, so that there is one right answer.
+ */
+#include "../alloc/alloc.h"
+#include "../os.h"
+
+#define REACH   (16 * ALLOC_UNIT)
+#define STRETCH (64 * ALLOC_UNIT)
+
+static struct subject_allocator *allocator;
+static bool good;
+
+static void gap_at(uintptr_t target, uintptr_t gap, size_t bytes, bool within)
+{
+	struct subject_region region;
+	struct space_state before;
+
+	if (!good)
+		return;
+	os_unmap((void *)gap, bytes);
+	before = space_state();
+	check_note_number("target", target);
+	check_note_number("reach", REACH);
+	check_note_number("gap", gap);
+	check_note_number("gap_bytes", bytes);
+	if (within)
+		good = ALLOC_OK(ALLOC(reserve_near)(allocator, bytes, target, REACH, &region)) &&
+		       CHECK_EQUAL(gap, region.rx, "the one gap of the window is found") &&
+		       ALLOC_OK(ALLOC(release)(&region));
+	else
+		good = ALLOC_IS(SUBJECT_ERROR_UNREACHABLE,
+				ALLOC(reserve_near)(allocator, bytes, target, REACH, &region));
+	good = good && CHECK_EQUAL(before.digest, space_state().digest, "what was tried is unmapped again");
+	if (good)
+		(void)os_reserve((void *)gap, bytes);
+}
+
+CHECK(wx_near, "WX-050", "the one gap of a window is found wherever it lies, and none beyond it")
+{
+	uintptr_t start, target;
+	struct subject_region region;
+	unsigned char *taken;
+	int error;
+
+	if (!alloc_claims("allocator os-table near"))
+		return;
+	taken = os_reserve(NULL, STRETCH + ALLOC_UNIT);
+	start = ((uintptr_t)taken + ALLOC_UNIT - 1) & ~(ALLOC_UNIT - 1);
+	target = start + STRETCH / 2;
+	allocator = alloc_make(NULL);
+	MUST(allocator);
+	MUST_OK(ALLOC(reserve)(allocator, 1, &region)); /* so that its tables are there */
+	MUST_OK(ALLOC(release)(&region));
+	good = true;
+	/* The last places of the window, and the first outside it. A byte that is REACH away is within reach. */
+	gap_at(target, target - REACH, ALLOC_UNIT, true);
+	gap_at(target, target - REACH - ALLOC_UNIT, ALLOC_UNIT, false);
+	gap_at(target, target + REACH - ALLOC_UNIT, ALLOC_UNIT, true);
+	gap_at(target, target + REACH, ALLOC_UNIT, false);
+	gap_at(target, target + REACH - 3 * ALLOC_UNIT, 3 * ALLOC_UNIT, true);
+	gap_at(target, target - 2 * ALLOC_UNIT, 4 * ALLOC_UNIT, true);
+	/* A target inside a unit moves the window. */
+	gap_at(target + 100, target + REACH, ALLOC_UNIT, false);
+	gap_at(target + ALLOC_UNIT - 1, target + REACH, ALLOC_UNIT, true);
+	gap_at(target + 1, target - REACH, ALLOC_UNIT, false);
+	MUST(good);
+	/* At the ends of the address space nothing is computed round the corner. */
+	MUST(ALLOC_IS(SUBJECT_ERROR_UNREACHABLE, ALLOC(reserve_near)(allocator, ALLOC_UNIT, 0, ALLOC_UNIT, &region)));
+	/* Where a program is 32 bits wide, there may be room up there. */
+	error = ALLOC(reserve_near)(allocator, ALLOC_UNIT, UINTPTR_MAX, 8 * ALLOC_UNIT, &region);
+	if (!error) {
+		MUST(CHECK_TRUE(region.rx >= UINTPTR_MAX - 8 * ALLOC_UNIT && region.rx + (region.bytes - 1) > region.rx,
+				"a region at the end of the address space lies within the window"));
+		MUST_OK(ALLOC(release)(&region));
+	} else {
+		MUST(ALLOC_IS(SUBJECT_ERROR_UNREACHABLE, error));
+	}
+	MUST(CHECK_EQUAL(0, space_executable(), "nothing is committed"));
+	MUST_OK(ALLOC(destroy)(allocator));
+	os_unmap(taken, STRETCH + ALLOC_UNIT);
+	MUST(CHECK_EQUAL(0, space.count, "nothing is mapped once the allocator is gone"));
+}
