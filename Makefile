@@ -4,13 +4,15 @@ PYTHON ?= /usr/bin/python3
 JOBS ?= 2
 # Further options of `execmem-cts run`, for instance: make conform ARGS='--port NAME --only po_fault_address'
 ARGS ?=
+# Calls that `make fuzz` makes.
+CALLS ?= 10000000
 
 export PYTHON
 export EXECMEM_PYTHON ?= $(PYTHON)
 export PYTHONDONTWRITEBYTECODE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help conform test test-full lint format presets faults pytest bats setup setup-test clean
+.PHONY: help conform test test-full fuzz lint format presets faults pytest bats setup setup-test clean
 
 help: ## say what there is (the default)
 	@echo "Usage: make TARGET"
@@ -29,8 +31,11 @@ test: setup-test ## install what is missing, then: lint, pytest, bats, the confo
 	@$(MAKE) --no-print-directory bats
 	@$(MAKE) --no-print-directory faults
 
-test-full: ## test, with each planted fault on every port that it can be planted on
-	@$(MAKE) --no-print-directory test FAULTS=--full
+test-full: ## test, with each planted fault on every port that it can be planted on, and 100 times as much fuzzing
+	@EXECMEM_FUZZ_CALLS=100000000 EXECMEM_FUZZ_JOBS=$(JOBS) $(MAKE) --no-print-directory test FAULTS=--full
+
+fuzz: ## make CALLS calls of the library, chosen by a fuzzer, against its model
+	@ref/fuzz/run --calls $(CALLS) --jobs $(JOBS)
 
 lint: ## formatters and linters, as CI runs them
 	@ci/lint --jobs $(JOBS)

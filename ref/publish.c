@@ -137,5 +137,8 @@ int execmem_write(struct execmem_allocator *allocator, execmem_rx rx, const void
 	__builtin_memcpy(view.rw.at, code, bytes);
 	error = execmem_publish(&view, 0, bytes, flags);
 	closed = execmem_unmap_rw(&view);
+	/* Nobody else could close it. */
+	if (closed)
+		closed = execmem_unmap_rw(&view);
 	return error ? error : closed;
 }

@@ -12,6 +12,18 @@ static size_t root_entries(void)
 	return (size_t)1 << (EXECMEM_RANGEMAP_ADDRESS_BITS - EXECMEM_UNIT_SHIFT - EXECMEM_RANGEMAP_LEAF_BITS);
 }
 
+_Static_assert(EXECMEM_RANGEMAP_ROOT_BITS <= EXECMEM_RANGEMAP_GROUP_BITS + 7, "EXECMEM_RANGEMAP_GROUP_WORDS");
+
+static uint32_t *group_word(struct execmem_rangemap *map, size_t leaf)
+{
+	return &map->groups[(leaf >> EXECMEM_RANGEMAP_GROUP_BITS) / 32];
+}
+
+static uint32_t group_bit(size_t leaf)
+{
+	return (uint32_t)1 << ((leaf >> EXECMEM_RANGEMAP_GROUP_BITS) % 32);
+}
+
 static size_t leaf_of(uintptr_t unit)
 {
 	return unit >> EXECMEM_RANGEMAP_LEAF_BITS;
@@ -42,8 +54,12 @@ int execmem_rangemap_destroy(struct execmem_rangemap *map, const struct execmem_
 
 	if (!map->root)
 		return 0;
-	/* The root is sparse; walking it touches all of it, once, at the very end. */
 	for (size_t i = 0; map->bytes > map->root_bytes && i < root_entries(); i++) {
+		/* Looking at the entries of a group that was never used would make the system find memory for them. */
+		if (!(*group_word(map, i) & group_bit(i))) {
+			i |= ((size_t)1 << EXECMEM_RANGEMAP_GROUP_BITS) - 1;
+			continue;
+		}
 		if (!map->root[i])
 			continue;
 		error = os->unmap(os->context, map->root[i], map->leaf_bytes);
@@ -84,6 +100,7 @@ int execmem_rangemap_insert(struct execmem_rangemap *map, const struct execmem_o
 		if (error)
 			return error;
 		map->bytes += map->leaf_bytes;
+		*group_word(map, leaf) |= group_bit(leaf);
 		__atomic_store_n(&map->root[leaf], table, __ATOMIC_RELEASE);
 	}
 	for (uintptr_t unit = first; unit <= last; unit++)

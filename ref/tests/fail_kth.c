@@ -138,10 +138,36 @@ static void script(void)
 	}
 }
 
+/*
+ * Calls that may be refused without a word, each with the reason. Everything else must be reported, for every k.
+ */
+static const struct {
+	const char *call;
+	int errors[4]; /* with these alone; none: with any */
+	const char *reason;
+} ignorable[] = {
+	{"name", {0}, "a name in /proc/self/maps is for people"},
+	{"file_seal", {0}, "nothing depends on the seal; execmem_create's refusals tell it"},
+	{"file_create", {EINVAL, EPERM, EACCES}, "asked again without the flag; execmem_create's refusals tell it"},
+	{"wipe_on_fork", {0}, "identity is asked at each call instead"},
+	{"file_punch", {0}, "put off, and counted as deferred_bytes"},
+};
+
+static bool is_ignorable(const char *call, int error)
+{
+	for (size_t i = 0; i < sizeof(ignorable) / sizeof(ignorable[0]); i++) {
+		const int *errors = ignorable[i].errors;
+
+		if (strcmp(ignorable[i].call, call) == 0)
+			return !errors[0] || error == errors[0] || error == errors[1] || error == errors[2];
+	}
+	return false;
+}
+
 int main(void)
 {
 	static const int errors[] = {ENOMEM, EPERM, EINVAL, EAGAIN, ENOSYS, ENOSPC, EFBIG, EACCES};
-	unsigned long mappings, files, calls, refused = 0, silent = 0;
+	unsigned long mappings, files, calls;
 
 	for (int mode = 0; mode < 4; mode++) {
 		backend = mode == 3 ? EXECMEM_BACKEND_TOGGLE : EXECMEM_BACKEND_DOUBLE;
@@ -163,10 +189,14 @@ int main(void)
 
 				watch.calls = 0;
 				watch.fail_at = k;
+				watch.failed = "none";
 				watch.fail_with = errors[e];
 				script();
-				refused += failures != before;
-				silent += failures == before;
+				if (failures == before && !is_ignorable(watch.failed, errors[e])) {
+					fprintf(stderr, "mode %d: call %lu (%s, errno %d) is refused silently\n", mode,
+						k, watch.failed, errors[e]);
+					return 1;
+				}
 				EXPECT_EQUAL(files, count_files());
 				if (count_mappings() != mappings) {
 					fprintf(stderr, "mode %d: call %lu (errno %d): %lu mappings, before %lu\n",
@@ -176,7 +206,5 @@ int main(void)
 			}
 		}
 	}
-	/* What may be refused silently: names, seals, the flag of memory files, the wiped page, punches put off. */
-	EXPECT(refused > 3 * silent);
 	return 0;
 }

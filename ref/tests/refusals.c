@@ -4,13 +4,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#ifndef PR_SET_MDWE
-#define PR_SET_MDWE 65
-#endif
 
 static bool has(const struct execmem_refusals *refusals, const char *backend, const char *name, int error)
 {
@@ -22,34 +15,6 @@ static bool has(const struct execmem_refusals *refusals, const char *backend, co
 	return false;
 }
 
-static void under_mdwe(void)
-{
-	static const unsigned char code[] = {0xb8, 7, 0, 0, 0, 0xc3};
-	struct execmem_config config = execmem_config_default(watch_os());
-	struct execmem_allocator *allocator;
-	struct execmem_refusals refusals;
-	struct execmem_region region;
-
-	if (prctl(PR_SET_MDWE, 1, 0, 0, 0))
-		_exit(0); /* a kernel before 6.3 */
-	OK(execmem_create(&config, &allocator, &refusals));
-	region = committed(allocator, 65536);
-	for (int i = 0; i < 2; i++)
-		OK(execmem_write(allocator, region.rx, code, sizeof(code), 0));
-	EXPECT_EQUAL(7, ((int (*)(void))region.rx.at)());
-	OK(execmem_decommit(&region, 0, 4096));
-	OK(execmem_commit(&region, 0, 4096));
-	execmem_set_emulation(allocator, true);
-	for (int i = 0; i < 2; i++)
-		OK(execmem_write(allocator, region.rx, code, sizeof(code), 0));
-	OK(execmem_release(&region));
-	OK(execmem_destroy(allocator));
-	config.backends[0] = EXECMEM_BACKEND_TOGGLE;
-	EXPECT_EQUAL(EXECMEM_ERROR_REFUSED, execmem_create(&config, &allocator, &refusals));
-	EXPECT(has(&refusals, "protection toggling", "protect", EACCES));
-	_exit(0);
-}
-
 int main(void)
 {
 	static const int errors[] = {EPERM, EACCES, ENOSYS, EINVAL};
@@ -58,7 +23,6 @@ int main(void)
 	struct execmem_refusals refusals;
 	struct execmem_region region;
 	struct execmem_view view, overlapping;
-	int status;
 
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
 		watch.fail_name = "file_create";
@@ -117,9 +81,5 @@ int main(void)
 	EXPECT_EQUAL(0, stats_of(allocator).views_mapped);
 	OK(execmem_release(&region));
 	OK(execmem_destroy(allocator));
-
-	if (fork() == 0)
-		under_mdwe();
-	EXPECT(wait(&status) > 0 && status == 0);
 	return 0;
 }

@@ -45,12 +45,18 @@ struct watch {
 	long syncs; /* sync_code calls, and the last one's arguments */
 	uintptr_t sync_at;
 	size_t sync_bytes;
-	long remaps;      /* map_fixed calls for executable memory */
-	long writable;    /* bytes mapped writable from files now */
-	const char *last; /* name of the last call */
-	char text[8192];  /* what was written to standard error */
+	long remaps;        /* map_fixed calls for executable memory */
+	long files;         /* memory files of the library that are open now */
+	long mapped;        /* bytes mapped by the library now */
+	long writable;      /* bytes mapped writable from files now */
+	const char *last;   /* name of the last call */
+	const char *failed; /* name of the last call that was refused */
+	char text[8192];    /* what was written to standard error */
 	size_t text_bytes;
-	uint64_t file_limit; /* answered for EXECMEM_LIMIT_FILE_BYTES where not 0 */
+	bool track;           /* keep rw_mappings; not with threads */
+	unsigned rw_mappings; /* writable mappings of files, or ranges that protect made writable, now */
+	bool abort;           /* a failure aborts the program, for a fuzzer to see */
+	uint64_t file_limit;  /* answered for EXECMEM_LIMIT_FILE_BYTES where not 0 */
 };
 extern struct watch watch;
 
@@ -61,6 +67,7 @@ struct execmem_allocator *make(void (*change)(struct execmem_config *config));
 
 unsigned long count_mappings(void); /* lines of /proc/self/maps */
 unsigned long count_files(void);    /* open descriptors */
+unsigned long watch_blocks(void);   /* the same of the newest alone, quicker */
 unsigned long file_blocks(void);    /* st_blocks of the memory files that are open, in bytes */
 
 /* A region of `bytes` bytes, all of it committed. */

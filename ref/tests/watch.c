@@ -9,15 +9,16 @@
 #include <unistd.h>
 
 unsigned long long test_seed;
+struct watch watch = {.page_bytes = 4096, .fail_with = ENOMEM};
 
 _Noreturn void test_failed(const char *file, int line, const char *what, long long expected, long long actual)
 {
 	fprintf(stderr, "%s:%d: %s: expected %lld, got %lld (seed %llu)\n", file, line, what, expected, actual,
 		test_seed);
+	if (watch.abort)
+		abort();
 	_exit(1);
 }
-
-struct watch watch = {.page_bytes = 4096, .fail_with = ENOMEM};
 
 static struct execmem_os real;
 
@@ -27,10 +28,47 @@ static int enter(const char *name)
 	unsigned long call = __atomic_add_fetch(&watch.calls, 1, __ATOMIC_RELAXED);
 
 	__atomic_store_n(&watch.last, name, __ATOMIC_RELAXED);
-	if (call == watch.fail_at || (watch.fail_from && call >= watch.fail_from) ||
-	    (watch.fail_name && strcmp(watch.fail_name, name) == 0))
-		return -watch.fail_with;
-	return 0;
+	if (call != watch.fail_at && !(watch.fail_from && call >= watch.fail_from) &&
+	    !(watch.fail_name && strcmp(watch.fail_name, name) == 0))
+		return 0;
+	__atomic_store_n(&watch.failed, name, __ATOMIC_RELAXED);
+	return -watch.fail_with;
+}
+
+/* ---- Writable mappings of files; only where watch.track asks for it, and there are no threads ---- */
+
+#define TRACKED 64
+
+static struct tracked {
+	void *address;
+	size_t bytes;
+} tracked[TRACKED], reservation;
+
+static void track(void *address, size_t bytes)
+{
+	EXPECT(watch.rw_mappings < TRACKED);
+	tracked[watch.rw_mappings++] = (struct tracked){address, bytes};
+}
+
+/* Writable by mapping a file over a part of what was mapped last, without access. */
+static void track_fixed(void *address)
+{
+	if (!reservation.address)
+		return;
+	EXPECT((size_t)((char *)address - (char *)reservation.address) < reservation.bytes);
+	track(reservation.address, reservation.bytes);
+	reservation.address = NULL;
+}
+
+static void untrack(const void *address, size_t bytes)
+{
+	for (unsigned i = 0; i < watch.rw_mappings; i++) {
+		if (tracked[i].address != address)
+			continue;
+		EXPECT_EQUAL(tracked[i].bytes, bytes);
+		tracked[i] = tracked[--watch.rw_mappings];
+		return;
+	}
 }
 
 #define ENTER(name_)                                                                                                   \
@@ -85,11 +123,22 @@ static int map(void *context, void *hint, size_t bytes, unsigned protection, int
 	}
 	if (!error && file != EXECMEM_NO_FILE && protection & EXECMEM_WRITE)
 		__atomic_add_fetch(&watch.writable, (long)bytes, __ATOMIC_RELAXED);
+	if (!error)
+		__atomic_add_fetch(&watch.mapped, (long)bytes, __ATOMIC_RELAXED);
+	if (!error && watch.track) {
+		reservation.address = NULL;
+		if (file != EXECMEM_NO_FILE && protection & EXECMEM_WRITE)
+			track(*address, bytes);
+		else if (protection == EXECMEM_NONE)
+			reservation = (struct tracked){*address, bytes};
+	}
 	return error;
 }
 
 static int map_fixed(void *context, void *address, size_t bytes, unsigned protection, int file, uint64_t offset)
 {
+	int error;
+
 	(void)context;
 	range(address, bytes);
 	multiple(offset);
@@ -97,24 +146,43 @@ static int map_fixed(void *context, void *address, size_t bytes, unsigned protec
 	ENTER("map_fixed");
 	if (protection & EXECMEM_EXECUTE)
 		__atomic_add_fetch(&watch.remaps, 1, __ATOMIC_RELAXED);
-	return real.map_fixed(real.context, address, bytes, protection, file, offset);
+	error = real.map_fixed(real.context, address, bytes, protection, file, offset);
+	if (!error && watch.track && file != EXECMEM_NO_FILE && protection & EXECMEM_WRITE)
+		track_fixed(address);
+	return error;
 }
 
 static int protect(void *context, void *address, size_t bytes, unsigned protection)
 {
+	int error;
+
 	(void)context;
 	range(address, bytes);
 	EXPECT((protection & (EXECMEM_WRITE | EXECMEM_EXECUTE)) != (EXECMEM_WRITE | EXECMEM_EXECUTE));
 	ENTER("protect");
-	return real.protect(real.context, address, bytes, protection);
+	error = real.protect(real.context, address, bytes, protection);
+	if (!error && watch.track) {
+		if (protection & EXECMEM_WRITE)
+			track(address, bytes);
+		else
+			untrack(address, bytes);
+	}
+	return error;
 }
 
 static int unmap(void *context, void *address, size_t bytes)
 {
+	int error;
+
 	(void)context;
 	range(address, bytes);
 	ENTER("unmap");
-	return real.unmap(real.context, address, bytes);
+	if (watch.track)
+		untrack(address, bytes);
+	error = real.unmap(real.context, address, bytes);
+	if (!error)
+		__atomic_sub_fetch(&watch.mapped, (long)bytes, __ATOMIC_RELAXED);
+	return error;
 }
 
 static int discard(void *context, void *address, size_t bytes)
@@ -133,11 +201,20 @@ static int discard_many(void *context, const struct execmem_span *spans, size_t 
 	return real.discard_many(real.context, spans, count, done);
 }
 
+static int newest_file;
+
 static int file_create(void *context, const char *name, int executable, int *file)
 {
+	int error;
+
 	(void)context;
 	ENTER("file_create");
-	return real.file_create(real.context, name, executable, file);
+	error = real.file_create(real.context, name, executable, file);
+	if (!error) {
+		__atomic_add_fetch(&watch.files, 1, __ATOMIC_RELAXED);
+		newest_file = *file;
+	}
+	return error;
 }
 
 static int file_grow(void *context, int file, uint64_t bytes)
@@ -167,9 +244,14 @@ static int file_punch(void *context, int file, uint64_t offset, uint64_t bytes)
 
 static int file_close(void *context, int file)
 {
+	int error;
+
 	(void)context;
 	ENTER("file_close");
-	return real.file_close(real.context, file);
+	error = real.file_close(real.context, file);
+	if (!error)
+		__atomic_sub_fetch(&watch.files, 1, __ATOMIC_RELAXED);
+	return error;
 }
 
 static int limit(void *context, enum execmem_limit which, struct execmem_usage *usage)
@@ -348,6 +430,14 @@ unsigned long count_files(void)
 	for (int fd = 0; fd < 256; fd++)
 		count += fcntl(fd, F_GETFD) >= 0;
 	return count;
+}
+
+unsigned long watch_blocks(void)
+{
+	struct stat status;
+
+	EXPECT(fstat(newest_file, &status) == 0);
+	return (unsigned long)status.st_blocks * 512;
 }
 
 unsigned long file_blocks(void)

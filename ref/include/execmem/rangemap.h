@@ -17,6 +17,10 @@
 #define EXECMEM_RANGEMAP_LEAF_BITS    (sizeof(void *) > 4 ? 16 : 10)
 #define EXECMEM_RANGEMAP_ROOT_BITS    (EXECMEM_RANGEMAP_ADDRESS_BITS - EXECMEM_UNIT_SHIFT - EXECMEM_RANGEMAP_LEAF_BITS)
 
+/* The root is sparse: so many of its entries share a bit that says whether one of them was ever used. */
+#define EXECMEM_RANGEMAP_GROUP_BITS   9
+#define EXECMEM_RANGEMAP_GROUP_WORDS  4 /* of 32 groups: enough for 16 bits of root */
+
 /* Words carry the kind plus one in the low bits of a pointer to an object with this alignment. */
 #define EXECMEM_RANGEMAP_OWNER_ALIGN  64
 
@@ -25,6 +29,7 @@ struct execmem_rangemap {
 	size_t leaf_bytes; /* mapped for a leaf: a multiple of the page size */
 	size_t root_bytes;
 	size_t bytes; /* mapped in all, address space rather than memory */
+	uint32_t groups[EXECMEM_RANGEMAP_GROUP_WORDS];
 };
 
 /* An empty map. Errors of os->map, as negative errno. */

@@ -97,8 +97,9 @@ EXECMEM_MUST_CHECK int execmem_publish_many(const struct execmem_view *view, con
 					    size_t count, unsigned flags);
 
 /*
- * Map, copy, publish and unmap in one. Errors are those of the four. After an error of publishing or closing, the bytes
- * may be written, and nothing is left open.
+ * Map, copy, publish and unmap in one. Errors are those of the four. After an error of publishing the bytes may be
+ * written, and nothing is left open. Where the system refuses to close twice in a row, the error is that of closing,
+ * and the view stays open for ever: its region cannot be released.
  */
 EXECMEM_MUST_CHECK int execmem_write(struct execmem_allocator *allocator, execmem_rx rx, const void *code, size_t bytes,
 				     unsigned flags);

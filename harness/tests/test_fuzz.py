@@ -1,0 +1,61 @@
+"""The libFuzzer target over the whole API (ref/fuzz): nothing is found in the library, and what is planted is found.
+
+EXECMEM_FUZZ_CALLS chooses how many calls are made; make test-full asks for 100 000 000.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CALLS = os.environ.get("EXECMEM_FUZZ_CALLS", "1000000")
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="ref/tests/hosted_port.c is the port contract over the C library of x64"
+)
+
+# File, text, what is planted instead. Each is a mistake of its own kind: bytes, places, counting, limits, undoing.
+PLANTED = {
+    "page-not-cleared": ("ref/commit.c", "if (dirty)", "if (dirty && 0)"),
+    "view-of-wrong-bytes": ("ref/view.c", "mapping->rw + (offset - mapping->offset)", "mapping->rw + offset"),
+    "pinned-view-evicted": ("ref/rwcache.c", "if (victim->pins == 0) {", "{"),
+    "released-twice": ("ref/region.c", "if (record->generation == region->generation)", "if (region->generation)"),
+    "view-left-after-refusal": ("ref/publish.c", "if (closed)\n", "if (0)\n"),
+    "counter-lost": ("ref/view.c", "record->counters.bypasses++;", ";"),
+}
+
+
+def fuzz(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key != "EXECMEM_FUZZ_CALLS"}
+    return subprocess.run(
+        [str(root / "ref/fuzz/run"), *arguments], capture_output=True, text=True, env=environment, cwd=root
+    )
+
+
+def test_so_many_calls_find_nothing() -> None:
+    done = fuzz(ROOT, "--calls", CALLS, "--jobs", os.environ.get("EXECMEM_FUZZ_JOBS", "1"))
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
+    made = sum(int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("api: "))
+    assert made >= int(CALLS), done.stdout
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_what_is_planted_is_found_and_can_be_run_again(name: str, tmp_path: Path) -> None:
+    path, text, planted = PLANTED[name]
+    for folder in ("ref", "arch", "toolchains"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    source = tmp_path / path
+    before = source.read_text(encoding="utf-8")
+    assert before.count(text) == 1
+    source.write_text(before.replace(text, planted), encoding="utf-8")
+    done = fuzz(tmp_path, "--calls", "60000", "--seed", "1")
+    assert done.returncode == 1, f"{name} was not found\n{done.stdout}{done.stderr}"
+    (rerun,) = [line.removeprefix("rerun: ref/fuzz/run ") for line in done.stdout.splitlines() if "rerun: " in line]
+    again = fuzz(tmp_path, rerun)
+    assert again.returncode not in (0, 2, 3), f"{name}: the reproducer finds nothing\n{again.stdout}{again.stderr}"
