@@ -1,8 +1,8 @@
 /*
- * What is the same on every Linux port, from the constants of abi.h: memory, exit, program start, threads, signals and
- * the bookkeeping of captured calls. A port supplies in its own files:
+ * What a program without a C library brings, the same on every Linux port from the constants of abi.h: exit, program
+ * start, threads, signals and the bookkeeping of captured calls. What libexecmem itself needs is in arch/system.c. A
+ * port supplies in its own files:
  *
- *	execmem_port_syscall, execmem_port_sync_code	as in port.h
  *	_start			passes the initial stack pointer to execmem_port_start
  *	execmem_port_clone, execmem_port_capture_enter, execmem_port_capture_leave, execmem_port_landing_<0..3>
  *				as declared below
@@ -20,9 +20,6 @@
 #define PROT_WRITE           2
 #define MAP_PRIVATE          0x02
 #define MAP_ANONYMOUS        0x20
-
-#define FALLOC_FL_KEEP_SIZE  0x01
-#define FALLOC_FL_PUNCH_HOLE 0x02
 
 #define SA_SIGINFO           0x00000004ul
 #define SA_ONSTACK           0x08000000ul
@@ -44,7 +41,6 @@
 
 #define EINVAL               22
 #define ENOSYS               38
-#define EOVERFLOW            75
 
 /* Multiples of every page size in use, so that no page size needs to be known here. */
 #define STACK_BYTES          65536
@@ -62,75 +58,14 @@ ASSERT_OFFSET(execmem_port_registers, vector, EXECMEM_CAPTURE_VECTOR);
 ASSERT_OFFSET(execmem_port_registers, general, EXECMEM_CAPTURE_GENERAL);
 ASSERT_OFFSET(execmem_port_registers, stack_pointer, EXECMEM_CAPTURE_STACK_POINTER);
 ASSERT_OFFSET(execmem_port_registers, stack, EXECMEM_CAPTURE_STACK);
-_Static_assert(sizeof(void *) == EXECMEM_POINTER_BYTES, "EXECMEM_POINTER_BYTES");
 
-/* ---- System calls ---- */
-
-void *execmem_port_map(void *address, size_t bytes, int protection, int flags, int fd, uint64_t offset)
-{
-	uint64_t units = offset / EXECMEM_PORT_MMAP_UNIT;
-
-	if (offset % EXECMEM_PORT_MMAP_UNIT != 0)
-		return (void *)-EINVAL;
-	if (units != (unsigned long)units)
-		return (void *)-EOVERFLOW;
-	return (void *)execmem_port_syscall(EXECMEM_SYS_MMAP, (long)address, (long)bytes, protection, flags, fd,
-					    (long)units);
-}
-
-int execmem_port_protect(void *address, size_t bytes, int protection)
-{
-	return (int)execmem_port_syscall(EXECMEM_SYS_MPROTECT, (long)address, (long)bytes, protection, 0, 0, 0);
-}
-
-int execmem_port_unmap(void *address, size_t bytes)
-{
-	return (int)execmem_port_syscall(EXECMEM_SYS_MUNMAP, (long)address, (long)bytes, 0, 0, 0, 0);
-}
-
-/*
- * Words of a 64-bit argument as a 32-bit port passes them, in the order of its memory; the second is 0 on a 64-bit
- * port, which passes one.
- */
-#if EXECMEM_POINTER_BYTES == 8
-#define WORDS(value_) (long)(value_)
-#elif __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define WORDS(value_) (long)(uint32_t)(value_), (long)((value_) >> 32)
-#else
-#define WORDS(value_) (long)((value_) >> 32), (long)(uint32_t)(value_)
-#endif
-
-/* The arguments after the number, up to six of them; what is missing is 0. */
-#define CALL(number_, ...)                    CALL6(number_, __VA_ARGS__, 0, 0, 0, 0, 0)
-#define CALL6(number_, a, b, c, d, e, f, ...) execmem_port_syscall(number_, a, b, c, d, e, f)
-
-int execmem_port_truncate(int fd, uint64_t bytes)
-{
-#if EXECMEM_PORT_ALIGNED_PAIRS
-	return (int)CALL(EXECMEM_SYS_FTRUNCATE, fd, 0, WORDS(bytes));
-#else
-	return (int)CALL(EXECMEM_SYS_FTRUNCATE, fd, WORDS(bytes));
-#endif
-}
-
-int execmem_port_punch(int fd, uint64_t offset, uint64_t bytes)
-{
-	return (int)CALL(EXECMEM_SYS_FALLOCATE, fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, WORDS(offset),
-			 WORDS(bytes));
-}
-
-long execmem_port_write(int fd, const void *bytes, size_t count)
-{
-	return execmem_port_syscall(EXECMEM_SYS_WRITE, fd, (long)bytes, (long)count, 0, 0, 0);
-}
+/* ---- Processes ---- */
 
 _Noreturn void execmem_port_exit(int status)
 {
 	for (;;)
 		execmem_port_syscall(EXECMEM_SYS_EXIT_GROUP, status, 0, 0, 0, 0, 0);
 }
-
-/* ---- Processes ---- */
 
 #define SIGCHLD           17
 #define WAIT_SIGNAL(word) ((word) & 0x7f)

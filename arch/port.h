@@ -2,8 +2,12 @@
  * The port contract: everything that the library and the conformance programs ask of an architecture.
  *
  * A port fills it with arch/<port>/abi.h (constants shared by C and assembly), arch/<port>/port.c and a few small
- * assembly files; arch/linux.c fills what is the same on every Linux port from those constants. arch/PORTING.md walks
- * through it. Nothing outside arch/ and asm/ may ask which architecture it is on.
+ * assembly files; arch/system.c and arch/linux.c fill what is the same on every Linux port from those constants.
+ * arch/PORTING.md walks through it. Nothing outside arch/ and asm/ may ask which architecture it is on.
+ *
+ * The library alone needs the sections "System calls" and "Instruction cache", which lie in arch/system.c,
+ * arch/<port>/port.c and arch/<port>/syscall.S, and define no name that a C library has. All else is for programs
+ * without one: installed as the library execmem_port, which holds this whole contract.
  *
  * Threads: every function may be called from any thread, and all but execmem_port_thread_* from a signal handler,
  * unless it says otherwise.
@@ -14,14 +18,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <abi.h> /* arch/<port>/abi.h: the build names the one directory */
+#include "abi.h" /* arch/<port>/abi.h: the build names the one directory; beside this file where it is installed */
 
 /*
  * ---- Constants that abi.h defines (plain integers, usable from assembly) ----
  *
  * EXECMEM_PORT_NAME             string literal, the port's name
  * EXECMEM_POINTER_BYTES         4 or 8
- * EXECMEM_SYS_<name>            system call numbers used by arch/linux.c
+ * EXECMEM_SYS_<name>            system call numbers used by the C files of arch/ and by ref/os_linux.c
  * EXECMEM_PORT_MMAP_UNIT        bytes in one unit of the mmap offset argument (1, or 4096 for mmap2)
  * EXECMEM_PORT_ALIGNED_PAIRS    1 where a 64-bit argument of a system call starts at an even register; else left out
  * EXECMEM_PORT_GENERAL          how many general registers a capture holds (the stack pointer is apart)
@@ -61,7 +65,6 @@ static inline int execmem_port_is_error(const void *value)
 }
 
 long execmem_port_write(int fd, const void *bytes, size_t count); /* count written, or negative errno */
-_Noreturn void execmem_port_exit(int status);                     /* ends the whole process (exit_group) */
 
 /*
  * For memory files: ftruncate, and fallocate that punches a hole and keeps the size. They hide how 32-bit ports pass a
@@ -77,6 +80,8 @@ int execmem_port_punch(int fd, uint64_t offset, uint64_t bytes);
  * are null-terminated; auxv ends with the pair {0, 0}. The return value is the exit status.
  */
 int execmem_main(int argc, char **argv, char **envp, const uintptr_t *auxv);
+
+_Noreturn void execmem_port_exit(int status); /* ends the whole process (exit_group) */
 
 /* ---- Threads (raw clone; no thread-local storage) ---- */
 

@@ -65,11 +65,17 @@ string(APPEND CMAKE_CXX_FLAGS_INIT " -fno-exceptions -fno-rtti -fno-threadsafe-s
 set(CMAKE_EXE_LINKER_FLAGS_INIT
 	"-fuse-ld=lld -static -nostdlib -Wl,-z,max-page-size=65536 -Wl,-z,noexecstack")
 
+# As -fno-pic above: a library's own choice would come behind it.
+if(NOT DEFINED CMAKE_POSITION_INDEPENDENT_CODE)
+	set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
+endif()
+
 # A probe cannot be linked (there is no program start); what it tests is the compiler.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-# Nothing of the build machine may be linked or included; a project with libraries of its own sets the root.
+# Nothing of the build machine may be linked or included: packages are looked for in CMAKE_PREFIX_PATH alone, which is
+# for the target here. CMAKE_FIND_ROOT_PATH may be set instead.
 if(NOT DEFINED CMAKE_FIND_ROOT_PATH)
-	set(CMAKE_FIND_ROOT_PATH "${CMAKE_CURRENT_LIST_DIR}")
+	set(CMAKE_FIND_ROOT_PATH "${CMAKE_CURRENT_LIST_DIR}" ${CMAKE_PREFIX_PATH})
 endif()
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

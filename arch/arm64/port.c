@@ -1,10 +1,7 @@
 /*
- * arm64: the instruction cache, continuing after a signal, and guarded landings. The rest is in arch/linux.c.
+ * arm64: the instruction cache. The rest is in arch/system.c.
  */
 #include <port.h>
-
-#define PROT_READ          1
-#define PROT_EXEC          4
 
 /* Arm ARM, "Ordering of cache maintenance for code": clean to the point of unification, then invalidate. CTR_EL0 gives
  * the smallest lines of all caches as a power of two of words, and the steps that this machine does not need. */
@@ -31,21 +28,6 @@ void execmem_port_sync_code(void *address, size_t bytes)
 		__asm__ volatile("dsb ish" : : : "memory");
 	}
 	__asm__ volatile("isb" : : : "memory");
-}
-
-/* The interrupted instruction may have been an indirect branch's target: that is over. */
-void execmem_port_context_jump(void *context, uintptr_t target)
-{
-	*(uint64_t *)((uintptr_t)context + EXECMEM_CONTEXT_PC) = target;
-	*(uint64_t *)((uintptr_t)context + EXECMEM_CONTEXT_PSTATE) &= ~UINT64_C(EXECMEM_PSTATE_BTYPE);
-}
-
-extern char execmem_port_landings[]; /* capture.S */
-
-int execmem_port_guard_landings(void)
-{
-	return execmem_port_protect(execmem_port_landings, EXECMEM_LANDINGS_BYTES,
-				    PROT_READ | PROT_EXEC | EXECMEM_PORT_PROT_PADS);
 }
 
 /* bti c; movz w0, #value; ret */

@@ -1,5 +1,5 @@
 /*
- * loongarch64: the instruction cache. The rest is in arch/linux.c.
+ * loongarch64: the instruction cache. The rest is in arch/system.c.
  */
 #include <port.h>
 

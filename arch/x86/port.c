@@ -1,5 +1,5 @@
 /*
- * x86: what is left of port.h beside arch/linux.c and the assembly files.
+ * x86: the instruction cache. The rest is in arch/system.c.
  */
 #include <cpuid.h>
 #include <port.h>

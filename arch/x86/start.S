@@ -1,5 +1,5 @@
 /*
- * x86: program start, system calls, threads and the return from a signal handler.
+ * x86: program start, threads and the return from a signal handler.
  *
  * System calls: number eax; arguments ebx, ecx, edx, esi, edi, ebp; result eax; nothing else changes.
  */
@@ -18,43 +18,6 @@
 	call	execmem_port_start
 	hlt
 	EXECMEM_FUNCTION_END _start
-
-/* long execmem_port_syscall(long number, long a, long b, long c, long d, long e, long f); */
-	EXECMEM_FUNCTION_BEGIN execmem_port_syscall
-	pushl	%ebx
-	.cfi_adjust_cfa_offset 4
-	.cfi_rel_offset %ebx, 0
-	pushl	%esi
-	.cfi_adjust_cfa_offset 4
-	.cfi_rel_offset %esi, 0
-	pushl	%edi
-	.cfi_adjust_cfa_offset 4
-	.cfi_rel_offset %edi, 0
-	pushl	%ebp
-	.cfi_adjust_cfa_offset 4
-	.cfi_rel_offset %ebp, 0
-	movl	ARGUMENT(0, 4), %eax
-	movl	ARGUMENT(1, 4), %ebx
-	movl	ARGUMENT(2, 4), %ecx
-	movl	ARGUMENT(3, 4), %edx
-	movl	ARGUMENT(4, 4), %esi
-	movl	ARGUMENT(5, 4), %edi
-	movl	ARGUMENT(6, 4), %ebp
-	int	$0x80
-	popl	%ebp
-	.cfi_adjust_cfa_offset -4
-	.cfi_restore %ebp
-	popl	%edi
-	.cfi_adjust_cfa_offset -4
-	.cfi_restore %edi
-	popl	%esi
-	.cfi_adjust_cfa_offset -4
-	.cfi_restore %esi
-	popl	%ebx
-	.cfi_adjust_cfa_offset -4
-	.cfi_restore %ebx
-	ret
-	EXECMEM_FUNCTION_END execmem_port_syscall
 
 /*
  * long execmem_port_clone(unsigned long flags, void *stack_top, volatile int32_t *parent_tid,

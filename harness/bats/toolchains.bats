@@ -76,13 +76,14 @@ setup_file() {
 	[[ "$output" == *"apt-get install clang-19 lld-19 llvm-19"* ]]
 }
 
-@test "the library builds for every port by its preset, and a program that uses it runs" {
+@test "the library builds for every port by its preset, keeps to its names, and a program that uses it runs" {
 	requires cmake ninja
+	nm="llvm-nm$(sed -n "s/^llvm = '\(.*\)'/\1/p" "$BATS_FILE_TMPDIR/llvm.meson")"
 	for port in $(ports); do
 		run -0 cmake -S "$root" --preset "$port" -B "$BATS_TEST_TMPDIR/$port"
 		run -0 cmake --build "$BATS_TEST_TMPDIR/$port"
 		run -0 ctest --test-dir "$BATS_TEST_TMPDIR/$port" --no-tests=error
-		[ -s "$BATS_TEST_TMPDIR/$port/libexecmem.a" ]
+		run -0 "$BATS_TEST_DIRNAME/fixtures/check-archive" "$nm" "$BATS_TEST_TMPDIR/$port/libexecmem.a"
 	done
 }
 
