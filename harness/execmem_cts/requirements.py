@@ -49,7 +49,9 @@ def load(root: Path) -> dict[str, Requirement]:
             for key in sorted(KEYS - set(entry)):
                 raise source.error([*where, key], "is missing", f"add `{key} = ...`")
             for key in sorted(set(entry) - KEYS - OPTIONAL):
-                raise source.error([*where, key], f"unknown key {key!r}", f"known are {', '.join(sorted(KEYS | OPTIONAL))}")
+                raise source.error(
+                    [*where, key], f"unknown key {key!r}", f"known are {', '.join(sorted(KEYS | OPTIONAL))}"
+                )
             if entry["level"] not in LEVELS:
                 raise source.error([*where, "level"], f"found {entry['level']!r}", f"use one of {', '.join(LEVELS)}")
             if entry["id"] in found:

@@ -115,7 +115,10 @@ def test_lines_of_the_plugin() -> None:
 def test_option_of_the_emulator() -> None:
     pages = [Watched(4096, 4096, 24, 170), Watched(8192, 4096, 16, 256)]
     given = "page=0x1000:4096:24:170,page=0x2000:4096:16:256"
-    assert plugin.plugin_argv(Path("/a,b/x.so"), [page.option for page in pages]) == ["-plugin", f"file=/a,,b/x.so,{given}"]
+    assert plugin.plugin_argv(Path("/a,b/x.so"), [page.option for page in pages]) == [
+        "-plugin",
+        f"file=/a,,b/x.so,{given}",
+    ]
 
 
 PROGRAM = f"""

@@ -266,7 +266,10 @@ def _observe(
     program = [str(context.program), "--code-at", hex(base), "--code-step", str(step)]
     for template in chosen:
         program += ["--only", f"{PROGRAM_CHECK}.{template.name}"]
-    return context.run([*context.emulator_argv, *plugin_argv(plugin, [page.option for page in pages]), *program], SECONDS), pages
+    return (
+        context.run([*context.emulator_argv, *plugin_argv(plugin, [page.option for page in pages]), *program], SECONDS),
+        pages,
+    )
 
 
 def run(configuration: Configuration, context: Context) -> list[Result]:
