@@ -502,6 +502,8 @@ static unsigned probe_run(void *context, const void *code)
 static void wait(void *context, const uint32_t *word, uint32_t value)
 {
 	(void)context;
+	if (watch.alone && __atomic_load_n(word, __ATOMIC_SEQ_CST) == value)
+		__builtin_trap();
 	table_real.wait(NULL, word, value);
 }
 

@@ -78,6 +78,7 @@ struct watch {
 	size_t page;                                       /* what page_size answers */
 	bool toggling;                                     /* changing protections is allowed */
 	bool deny_write_execute;                           /* as PR_SET_MDWE */
+	bool alone;                                        /* one thread: who waits would wait for ever, and traps */
 	unsigned long fail_at;                             /* the call of this number is refused; 0: none */
 	unsigned long fail_from;                           /* and every one from this number on */
 	int fail_with;                                     /* errno, positive */
