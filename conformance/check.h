@@ -5,7 +5,7 @@
  * through its section, never listed by hand. A check reports one or more *points* (one a template in family PO).
  *
  * Program usage: PROGRAM [--list] [--each] [--only CHECK[.POINT]]... [--seed N] [--nonce TEXT]
- *   [--code-at ADDRESS [--code-step BYTES]] [--page BYTES]
+ *   [--code-at ADDRESS [--code-step BYTES]] [--page BYTES] [--rounds N]
  *   --list prints one line a check: id TAB requirement TAB point,point,... TAB text
  *   --only may be repeated; without it every check runs
  *   --each runs every check in a process of its own that it forks, and prints between `# each begin CHECK status=0` and
@@ -14,6 +14,7 @@
  *   --code-at asks the page builder for fixed addresses, so that an observer outside knows where the code is: template
  *     number k has its code page at ADDRESS + k * BYTES
  *   --page is the page size that the allocator families simulate; one below the system's own has no effect
+ *   --rounds is how often checks that try sequences at random do so, 1 unless given
  * Output: KTAP version 1 with YAML diagnostics, then `# seen os_page=N stub_page=N` and
  * `# complete nonce=TEXT points=N assertions=N`. Exit status: 0 all ok, 1 a point failed, 2 usage, 3 the suite's own
  * fault (out of memory, a mapping refused). A point that asserts nothing is a failure.
@@ -85,6 +86,7 @@ extern uint64_t check_seed;
 extern uintptr_t check_code_at, check_code_step;
 extern size_t check_os_page;           /* from AT_PAGESZ */
 extern size_t check_page;              /* of --page, and at least check_os_page */
+extern uint64_t check_rounds;          /* of --rounds; at least 1 */
 extern char *const *check_environment; /* null-terminated */
 
 /* Does the subject's manifest make this claim? */

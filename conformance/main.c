@@ -18,7 +18,7 @@
 /* The linker's bounds of the section that CHECK() fills. */
 extern const struct check __start_execmem_checks[], __stop_execmem_checks[];
 
-uint64_t check_seed = 1;
+uint64_t check_seed = 1, check_rounds = 1;
 uintptr_t check_code_at, check_code_step;
 size_t check_os_page, check_page;
 char *const *check_environment;
@@ -166,7 +166,7 @@ static bool claims_agree(void)
 static int usage(const char *what)
 {
 	report_put("# usage: PROGRAM [--list] [--each] [--only CHECK[.POINT]]... [--seed N] [--nonce TEXT] [--code-at "
-		   "ADDRESS [--code-step BYTES]] [--page BYTES]\n# ");
+		   "ADDRESS [--code-step BYTES]] [--page BYTES] [--rounds N]\n# ");
 	report_put(what);
 	report_put("\n");
 	return STATUS_USAGE;
@@ -222,6 +222,8 @@ static bool take_option(const char *option, const char *value)
 	} else if (text_equal(option, "--page") && text_number(value, &number) && number && !(number & (number - 1)) &&
 		   number <= PAGE_MOST) {
 		check_page = (size_t)number;
+	} else if (text_equal(option, "--rounds") && text_number(value, &number) && number) {
+		check_rounds = number;
 	} else {
 		return false;
 	}

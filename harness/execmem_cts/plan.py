@@ -25,6 +25,8 @@ from .source import ManifestError
 REFUSES = "po_stub_page_size"
 REACH = "po_limits_field"  # what a refused template fails
 BUILD = "build"
+# How often the allocator families' checks try sequences at random: an emulated program runs 3 to 10 times slower.
+ROUNDS = {Runner.EMULATED: 1, Runner.NATIVE: 4}
 PAGES = (4096, 16384, 65536)  # that the allocator families simulate, where the system's own are not larger
 MANIFEST_WRONG = "# manifest: "  # how a program says that it and its subject's manifest do not agree
 
@@ -275,7 +277,7 @@ class Planner:
         emulator = emulator_argv(port, own) if runner is Runner.EMULATED else ()
         return Item(
             requirement, check, points, port.name, self.subject.name, ALLOC, 0, page, runner.value, emulator, program,
-            self.seed, self.seconds, page=page,
+            self.seed, self.seconds, page=page, rounds=ROUNDS[runner],
         )  # fmt: skip
 
     def _proof(self, port: Port, built: Built) -> None:

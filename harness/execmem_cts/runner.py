@@ -46,6 +46,7 @@ class Item:
     only: str = ""  # one point alone
     host: bool = False  # judged by the harness: oracles.host_checks
     page: int = 0  # the page size that the program is told to simulate; 0: none
+    rounds: int = 1  # how often it tries sequences at random
 
     @property
     def cell(self) -> str:
@@ -69,7 +70,9 @@ class Item:
     @property
     def settings(self) -> list[str]:
         """What its program is told in any case."""
-        return ["--seed", str(self.seed), *(("--page", str(self.page)) if self.page else ())]
+        page = ["--page", str(self.page)] if self.page else []
+        rounds = ["--rounds", str(self.rounds)] if self.rounds > 1 else []
+        return ["--seed", str(self.seed), *page, *rounds]
 
     def result(
         self, point: str, verdict: Verdict | str, message: str = "", ended: process.Ended | None = None
