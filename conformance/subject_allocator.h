@@ -124,10 +124,14 @@ enum subject_backend {
 
 enum subject_emulation { SUBJECT_EMULATION_PROBE, SUBJECT_EMULATION_ON, SUBJECT_EMULATION_OFF };
 
+/* The environment variable that replaces rw_cache (claim "rw-cache"). */
+#define SUBJECT_RW_CACHE_VARIABLE "EXECMEM_RW_CACHE"
+#define SUBJECT_RW_CACHE_OWN      (~0u) /* rw_cache: what the allocator takes by itself */
+
 /* What an allocator does not claim it may ignore. alloc_config() in alloc/alloc.h gives the defaults. */
 struct subject_config {
 	enum subject_backend backends[3]; /* tried in this order */
-	size_t window_bytes;              /* of a cached writable mapping */
+	size_t window_bytes;              /* of a cached writable mapping; 0: what the allocator takes by itself */
 	unsigned rw_cache;                /* cached writable mappings, 0 to 16 */
 	bool keep_order;                  /* no move to front */
 	size_t grow_bytes;                /* step of the memory file: a multiple of 64 KiB */

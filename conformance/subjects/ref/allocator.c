@@ -127,8 +127,10 @@ static int make(struct execmem_os os, const struct subject_config *config, struc
 
 	for (unsigned i = 0; i < sizeof(wanted.backends) / sizeof(wanted.backends[0]); i++)
 		wanted.backends[i] = (enum execmem_backend)config->backends[i];
-	wanted.window_bytes = config->window_bytes;
-	wanted.rw_cache = config->rw_cache;
+	if (config->window_bytes)
+		wanted.window_bytes = config->window_bytes;
+	if (config->rw_cache != SUBJECT_RW_CACHE_OWN)
+		wanted.rw_cache = config->rw_cache;
 	wanted.keep_order = config->keep_order;
 	wanted.grow_bytes = config->grow_bytes;
 	wanted.emulation = (enum execmem_emulation)config->emulation;
