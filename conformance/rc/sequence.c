@@ -27,6 +27,7 @@ void sequence_make(struct sequence *sequence, uint64_t seed)
 	const unsigned all = MODEL_REGIONS * SEQUENCE_WINDOWS, near = sequence->capacity + 3;
 	const unsigned windows = 1 + below(&chance, below(&chance, 2) && near < all ? near : all);
 	const unsigned first = below(&chance, all);
+	bool open[SEQUENCE_VIEWS] = {false};
 
 	sequence->count = 24 + 6 * sequence->capacity;
 	for (unsigned i = 0; i < sequence->count; i++) {
@@ -35,7 +36,9 @@ void sequence_make(struct sequence *sequence, uint64_t seed)
 					     .region = (uint8_t)(window / SEQUENCE_WINDOWS),
 					     .window = (uint8_t)(window % SEQUENCE_WINDOWS)};
 
-		step.kind = (char)(kind < 34 ? 'o' : kind < 38 ? 's' : kind < 62 ? 'c' : kind == 62 ? 'x' : 'r');
+		step.kind = (char)(kind == 62 ? 'x' : kind == 63 ? 'r' : open[step.view] ? 'c' : kind < 5 ? 's' : 'o');
+		if (kind < 62)
+			open[step.view] = !open[step.view];
 		/* Mostly inside one window. */
 		step.shape = (uint8_t)(below(&chance, 4) ? 0 : below(&chance, SEQUENCE_SHAPES));
 		sequence->steps[i] = step;
