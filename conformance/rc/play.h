@@ -10,7 +10,7 @@
 #define PLAY_CONTENTS 1u /* which writable mappings are alive, where they begin and end, which one serves a view */
 #define PLAY_COUNTERS 2u /* all but `steps` */
 #define PLAY_STEPS    4u
-#define PLAY_BYTES    8u /* RW byte i is RX byte i */
+#define PLAY_BYTES    8u /* RW byte i of a view that was opened is RX byte i */
 
 struct play_outcome {
 	bool differs;

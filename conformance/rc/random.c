@@ -69,11 +69,17 @@ static void reduce(struct sequence *sequence)
 	} while (sequence->count < before && trials < TRIALS_MOST);
 }
 
-/* Views inside a window, where the shape does not matter. */
+/* The smallest cache that shows it, and views inside a window where the shape does not matter. */
 static void simplify(struct sequence *sequence)
 {
 	static struct sequence trial;
 
+	trial = *sequence;
+	for (trial.capacity = 0; trial.capacity < sequence->capacity; trial.capacity++)
+		if (fails(&trial)) {
+			*sequence = trial;
+			reduce(sequence);
+		}
 	for (unsigned i = 0; i < sequence->count; i++) {
 		if (!sequence->steps[i].shape)
 			continue;

@@ -26,7 +26,7 @@ REFUSES = "po_stub_page_size"
 REACH = "po_limits_field"  # what a refused template fails
 BUILD = "build"
 # How often the allocator families' checks try sequences at random: an emulated program runs 3 to 10 times slower.
-ROUNDS = {Runner.EMULATED: 1, Runner.NATIVE: 4}
+ROUNDS = {Runner.EMULATED: 1, Runner.NATIVE: 3}
 PAGES = (4096, 16384, 65536)  # that the allocator families simulate, where the system's own are not larger
 MANIFEST_WRONG = "# manifest: "  # how a program says that it and its subject's manifest do not agree
 
