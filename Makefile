@@ -12,7 +12,7 @@ export EXECMEM_PYTHON ?= $(PYTHON)
 export PYTHONDONTWRITEBYTECODE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help conform test test-full fuzz lint format presets faults pytest bats setup setup-test clean
+.PHONY: help conform test test-full bench fuzz lint format presets faults pytest bats setup setup-test clean
 
 help: ## say what there is (the default)
 	@echo "Usage: make TARGET"
@@ -33,6 +33,9 @@ test: setup-test ## install what is missing, then: lint, pytest, bats, the confo
 
 test-full: ## test, with each planted fault on every port that it can be planted on, and 100 times as much fuzzing
 	@EXECMEM_FUZZ_CALLS=100000000 EXECMEM_FUZZ_JOBS=$(JOBS) $(MAKE) --no-print-directory test FAULTS=--full
+
+bench: ## measure the library natively against what it replaces; a goal that is missed is an error
+	@ref/bench/run
 
 fuzz: ## make CALLS calls of the library, chosen by a fuzzer, against its model
 	@ref/fuzz/run --calls $(CALLS) --jobs $(JOBS)

@@ -62,14 +62,29 @@ struct execmem_region_counters {
 
 #define EXECMEM_INLINE_UNITS 2
 
+/*
+ * What execmem_lookup reads of a region, without a lock: every field is atomic. Apart from the rest and close together,
+ * a cache line each, because with many regions the time of a look-up is that of finding this memory. The range map
+ * leads here. Faces stay with their record for ever.
+ */
+struct execmem_region_face {
+	_Alignas(EXECMEM_RANGEMAP_OWNER_ALIGN) uintptr_t generation; /* as the record's */
+	uintptr_t start;
+	size_t bytes;
+	void *owner;
+	struct execmem_region_record *record;
+};
+
+#define EXECMEM_FACES 64 /* in a piece of memory */
+
 /* A region. Its memory is never used for anything else, so that a stale execmem_region can be told. */
 struct execmem_region_record {
 	struct execmem_lock lock;
 	unsigned kind;
-	uintptr_t generation; /* odd: live. Atomic: execmem_lookup reads it and the next four without a lock */
+	uintptr_t generation; /* odd: live */
 	uintptr_t start;
 	size_t bytes;
-	void *owner;
+	struct execmem_region_face *face;
 	struct execmem_allocator *allocator; /* for ever */
 	struct execmem_unit *units;
 	unsigned char *published; /* one bit a granule, or null: all of it may have been executed */
@@ -87,6 +102,7 @@ struct execmem_cache {
 	struct execmem_lock lock;
 	unsigned count, capacity;
 	bool keep_order;
+	uintptr_t mover;                /* a place on the stack of the thread that moved a mapping to the front last */
 	struct execmem_mapping *newest; /* atomic: hits look without the lock */
 	struct execmem_mapping *oldest;
 };
@@ -111,6 +127,8 @@ struct execmem_allocator {
 	_Alignas(EXECMEM_LINE) struct execmem_cache cache;
 	_Alignas(EXECMEM_LINE) struct execmem_lock lock; /* the list of regions, and what follows */
 	struct execmem_region_record *regions, *free_records;
+	struct execmem_region_face *faces; /* face_count of them have no record yet */
+	unsigned face_count;
 	size_t region_count, reserved_bytes;
 	uint64_t reserves, releases, probes;
 	struct execmem_region_counters released; /* the counters of regions that are gone */

@@ -57,15 +57,15 @@ static uintptr_t skip_own(const struct execmem_allocator *allocator, uintptr_t a
 {
 	uintptr_t probe = upwards ? at : at + bytes - 1;
 	uintptr_t word = execmem_rangemap_find(&allocator->map, probe);
-	const struct execmem_region_record *record = execmem_rangemap_owner(word);
+	const struct execmem_region_face *face = execmem_rangemap_owner(word);
 	uintptr_t start, end;
 
 	if (!word)
 		return at;
 	/* The region may be going, or be another one by now: a wrong answer costs a probe, or gives up a place in use.
 	 */
-	start = __atomic_load_n(&record->start, __ATOMIC_RELAXED);
-	end = start + __atomic_load_n(&record->bytes, __ATOMIC_RELAXED);
+	start = __atomic_load_n(&face->start, __ATOMIC_RELAXED);
+	end = start + __atomic_load_n(&face->bytes, __ATOMIC_RELAXED);
 	if (probe < start || probe >= end)
 		return at;
 	if (upwards)

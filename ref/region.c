@@ -54,7 +54,7 @@ static int make_tables(struct execmem_region_record *record, size_t bytes)
 	void *table;
 	int error = 0;
 
-	__atomic_store_n(&record->bytes, bytes, __ATOMIC_RELEASE);
+	record->bytes = bytes;
 	record->units = record->inline_units;
 	record->published = NULL;
 	if (units_bytes(bytes) > sizeof(record->inline_units)) {
@@ -75,8 +75,27 @@ static int make_tables(struct execmem_region_record *record, size_t bytes)
 }
 
 /* allocator->lock is held. */
+static int get_face(struct execmem_allocator *allocator, struct execmem_region_face **face)
+{
+	size_t bytes = EXECMEM_FACES * sizeof(**face);
+	void *memory;
+	int error;
+
+	if (allocator->face_count == 0) {
+		error = execmem_memory_get(&allocator->memory, &allocator->os, bytes, &memory);
+		if (error)
+			return execmem_refuse(allocator, "map", error, bytes);
+		allocator->faces = memory;
+		allocator->face_count = EXECMEM_FACES;
+	}
+	*face = &allocator->faces[EXECMEM_FACES - allocator->face_count];
+	return 0;
+}
+
+/* allocator->lock is held. */
 static int get_record(struct execmem_allocator *allocator, struct execmem_region_record **record)
 {
+	struct execmem_region_face *face;
 	void *memory;
 	int error;
 
@@ -85,11 +104,17 @@ static int get_record(struct execmem_allocator *allocator, struct execmem_region
 		allocator->free_records = (*record)->next;
 		return 0;
 	}
+	error = get_face(allocator, &face);
+	if (error)
+		return error;
 	error = execmem_memory_get(&allocator->memory, &allocator->os, sizeof(**record), &memory);
 	if (error)
 		return execmem_refuse(allocator, "map", error, sizeof(**record));
 	*record = memory;
 	(*record)->allocator = allocator;
+	(*record)->face = face;
+	face->record = *record;
+	allocator->face_count--;
 	return 0;
 }
 
@@ -112,6 +137,12 @@ static void name(struct execmem_allocator *allocator, uintptr_t start, size_t by
 		__atomic_store_n(&allocator->unnamed, true, __ATOMIC_RELAXED);
 }
 
+static void next_generation(struct execmem_region_record *record)
+{
+	record->generation++;
+	__atomic_store_n(&record->face->generation, record->generation, __ATOMIC_RELEASE);
+}
+
 /* Makes a record known. allocator->lock is held. */
 static int publish_record(struct execmem_region_record *record, uintptr_t start, unsigned kind, void *owner)
 {
@@ -119,18 +150,20 @@ static int publish_record(struct execmem_region_record *record, uintptr_t start,
 	int error;
 
 	/* Release: who sees one of these sees that the generation before has ended (execmem_lookup). */
-	__atomic_store_n(&record->start, start, __ATOMIC_RELEASE);
-	__atomic_store_n(&record->owner, owner, __ATOMIC_RELEASE);
+	__atomic_store_n(&record->face->start, start, __ATOMIC_RELEASE);
+	__atomic_store_n(&record->face->bytes, record->bytes, __ATOMIC_RELEASE);
+	__atomic_store_n(&record->face->owner, owner, __ATOMIC_RELEASE);
+	record->start = start;
 	record->kind = kind;
 	record->mappings = NULL;
 	record->open = NULL;
 	record->committed_bytes = 0;
 	record->mapping_count = 0;
 	record->counters = (struct execmem_region_counters){0};
-	__atomic_store_n(&record->generation, record->generation + 1, __ATOMIC_RELEASE);
-	error = execmem_rangemap_insert(&allocator->map, &allocator->os, start, record->bytes, record, kind);
+	next_generation(record);
+	error = execmem_rangemap_insert(&allocator->map, &allocator->os, start, record->bytes, record->face, kind);
 	if (error) {
-		__atomic_store_n(&record->generation, record->generation + 1, __ATOMIC_RELEASE);
+		next_generation(record);
 		return execmem_refuse(allocator, "map", error, allocator->map.leaf_bytes);
 	}
 	record->previous = NULL;
@@ -214,7 +247,7 @@ static void forget(struct execmem_region_record *record)
 	struct execmem_allocator *allocator = record->allocator;
 
 	execmem_rangemap_remove(&allocator->map, record->start, record->bytes);
-	__atomic_store_n(&record->generation, record->generation + 1, __ATOMIC_RELEASE);
+	next_generation(record);
 	if (record->previous)
 		record->previous->next = record->next;
 	else
@@ -288,23 +321,26 @@ int execmem_lookup(struct execmem_allocator *allocator, const void *address, str
 
 	for (;;) {
 		uintptr_t word = execmem_rangemap_find(&allocator->map, at);
-		const struct execmem_region_record *record = execmem_rangemap_owner(word);
-		struct execmem_found result;
-		uintptr_t generation;
+		const struct execmem_region_face *face = execmem_rangemap_owner(word);
+		uintptr_t generation, start;
+		size_t bytes;
+		void *owner;
 
 		if (!word)
 			return EXECMEM_ERROR_NOT_FOUND;
-		generation = __atomic_load_n(&record->generation, __ATOMIC_ACQUIRE);
+		generation = __atomic_load_n(&face->generation, __ATOMIC_ACQUIRE);
 		/* Acquire: the generation is read again after all of them. */
-		result.start.at = __atomic_load_n(&record->start, __ATOMIC_ACQUIRE);
-		result.bytes = __atomic_load_n(&record->bytes, __ATOMIC_ACQUIRE);
-		result.owner = __atomic_load_n(&record->owner, __ATOMIC_ACQUIRE);
-		result.kind = (unsigned)execmem_rangemap_kind(word);
-		/* The record was given to another region in between: the word has changed too. */
-		if (__atomic_load_n(&record->generation, __ATOMIC_RELAXED) != generation || generation % 2 == 0 ||
-		    at - result.start.at >= result.bytes)
+		start = __atomic_load_n(&face->start, __ATOMIC_ACQUIRE);
+		bytes = __atomic_load_n(&face->bytes, __ATOMIC_ACQUIRE);
+		owner = __atomic_load_n(&face->owner, __ATOMIC_ACQUIRE);
+		/* The face was given to another region in between: the word has changed too. */
+		if (__atomic_load_n(&face->generation, __ATOMIC_RELAXED) != generation || generation % 2 == 0 ||
+		    at - start >= bytes)
 			continue;
-		*found = result;
+		found->start.at = start;
+		found->bytes = bytes;
+		found->owner = owner;
+		found->kind = (unsigned)execmem_rangemap_kind(word);
 		return 0;
 	}
 }

@@ -8,7 +8,10 @@
 #include "rwcache.h"
 
 /* Hits for which a mapping whose move to front met another thread's does not try again. */
-#define BACKOFF 64
+#define BACKOFF    64
+
+/* Bytes of stack that one thread's calls lie apart, and no two threads' stacks. */
+#define STACK_NEAR ((uintptr_t)32768)
 
 /* ---- Order; cache.lock is held ---- */
 
@@ -39,10 +42,20 @@ static void cache_push(struct execmem_cache *cache, struct execmem_mapping *mapp
 	mapping->cached = true;
 }
 
+/*
+ * Whether two places on stacks may be one thread's: nobody here has a name for threads. A thread's calls from very
+ * different depths look like two threads: its order of the cache may then be less than exact, as two threads' is.
+ */
+static bool same_thread(uintptr_t left, uintptr_t right)
+{
+	return left - right + STACK_NEAR < 2 * STACK_NEAR;
+}
+
 void execmem_mapping_touch(struct execmem_mapping *mapping)
 {
 	struct execmem_allocator *allocator = mapping->region->allocator;
 	struct execmem_cache *cache = &allocator->cache;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
 	if (!mapping->cached || cache->keep_order || __atomic_load_n(&cache->newest, __ATOMIC_RELAXED) == mapping)
 		return;
@@ -56,6 +69,10 @@ void execmem_mapping_touch(struct execmem_mapping *mapping)
 	}
 	cache_remove(cache, mapping);
 	cache_push(cache, mapping);
+	/* Threads that take turns would pass these lines from one processor to the other at every hit. */
+	if (cache->mover && !same_thread(cache->mover, here))
+		mapping->backoff = BACKOFF;
+	cache->mover = here;
 	execmem_unlock(&allocator->os, &cache->lock);
 }
 

@@ -200,7 +200,7 @@ int execmem_map_rw(struct execmem_allocator *allocator, execmem_rx rx, size_t by
 	word = execmem_rangemap_find(&allocator->map, start);
 	if (!word)
 		return EXECMEM_ERROR_NOT_FOUND;
-	record = execmem_rangemap_owner(word);
+	record = ((const struct execmem_region_face *)execmem_rangemap_owner(word))->record;
 	execmem_lock(&allocator->os, &record->lock);
 	error = map_locked(record, start, bytes, flags, view);
 	execmem_region_unlock(record);

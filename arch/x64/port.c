@@ -8,7 +8,7 @@ void execmem_port_sync_code(void *address, size_t bytes)
 {
 	(void)address;
 	(void)bytes;
-	EXECMEM_SERIALISE();
+	execmem_port_serialise();
 }
 
 size_t execmem_port_probe_code(unsigned value, unsigned char *code)

@@ -1,5 +1,5 @@
 /*
- * x86: system calls.
+ * x86: system calls, and what serialises instruction fetch.
  *
  * System calls: number eax; arguments ebx, ecx, edx, esi, edi, ebp; result eax; nothing else changes.
  */
@@ -44,3 +44,22 @@
 	.cfi_restore %ebx
 	ret
 	EXECMEM_FUNCTION_END execmem_port_syscall
+
+/*
+ * void execmem_port_serialise(void);
+ *
+ * arch/cpuid.h says why. iret to itself serialises (Intel SDM volume 3A, "Serializing Instructions") and, unlike cpuid,
+ * need not leave a virtual machine. Linux gives 32-bit threads no shadow stack, which iret would have to match.
+ */
+	EXECMEM_FUNCTION_BEGIN execmem_port_serialise
+	popl	%edx			/* the frame, from the return address up: eip, cs, eflags */
+	.cfi_adjust_cfa_offset -4
+	.cfi_register %eip, %edx
+	pushfl
+	.cfi_adjust_cfa_offset 4
+	pushl	%cs
+	.cfi_adjust_cfa_offset 4
+	pushl	%edx
+	.cfi_adjust_cfa_offset 4
+	iret
+	EXECMEM_FUNCTION_END execmem_port_serialise

@@ -258,14 +258,19 @@ void model_destroy(void)
 
 unsigned long model_run(struct model_input *input, unsigned long most)
 {
-	model.input = input;
-	model.calls = 0;
+	static unsigned char *contents[MODEL_REGIONS];
+
+	/* Nothing of the run before may change this one: it must fail alone as well. */
+	model = (struct model){.input = input, .no_toggling = model.no_toggling};
+	watch.fail_at = 0;
+	watch.calls = 0;
 	for (const unsigned char *byte = input->at; byte != input->end; byte++)
 		input->random = (input->random ^ *byte) * 0x9e3779b97f4a7c15u + 1;
 	input->random += input->random == 0; /* which next_random would stay at */
 	for (int r = 0; r < MODEL_REGIONS; r++) {
-		if (!model.region[r].bytes)
-			model.region[r].bytes = malloc(MODEL_UNITS * UNIT);
+		if (!contents[r])
+			contents[r] = malloc(MODEL_UNITS * UNIT);
+		model.region[r].bytes = contents[r];
 	}
 	model.page = (size_t)MODEL_PAGE_MIN << "\0\0\0\0\0\0\2\4"[model_pick(8)];
 	watch.page_bytes = model.page;

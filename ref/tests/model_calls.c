@@ -25,7 +25,7 @@ static bool is_room(const struct execmem_near *near, size_t bytes)
 	bool found = false;
 
 	EXPECT(maps != NULL);
-	bytes += model.page; /* to which the simulated system aligns */
+	bytes += 2 * model.page; /* to which the simulated system aligns */
 	while (!found && fscanf(maps, "%" SCNxPTR "-%" SCNxPTR "%*[^\n]", &start, &end) == 2) {
 		uintptr_t first = ((free > low ? free : low) + UNIT - 1) & ~(UNIT - 1);
 
@@ -47,6 +47,9 @@ static void reserve(bool with_target)
 
 	if (m->live)
 		return;
+	/* How many places are tried depends on what else lies where: a refusal would not come at the same call again. */
+	if (with_target)
+		watch.fail_at = 0;
 	if (model_pick(2) && other->rx.at)
 		near.target = other->rx.at;
 	m->kind = model_pick(EXECMEM_KIND_MAX + 1);

@@ -98,6 +98,7 @@ static size_t page_size(void *context)
 
 static int map(void *context, void *hint, size_t bytes, unsigned protection, int file, uint64_t offset, void **address)
 {
+	bool reserved;
 	int error;
 
 	(void)context;
@@ -105,16 +106,22 @@ static int map(void *context, void *hint, size_t bytes, unsigned protection, int
 	multiple(offset);
 	EXPECT((protection & (EXECMEM_WRITE | EXECMEM_EXECUTE)) != (EXECMEM_WRITE | EXECMEM_EXECUTE));
 	ENTER("map");
-	/* A larger page: the system aligns to it. */
-	if (watch.page_bytes > 4096) {
+	/*
+	 * A larger page: the system aligns to it. And a reservation lies just behind a unit's start, wherever the
+	 * system would have it: how many calls it takes to trim it must not differ from run to run.
+	 */
+	reserved = watch.track && protection == EXECMEM_NONE && !hint;
+	if (watch.page_bytes > 4096 || reserved) {
+		size_t align = reserved ? EXECMEM_UNIT_BYTES : watch.page_bytes, slack = align + watch.page_bytes;
 		void *large;
 
-		error = real.map(real.context, hint, bytes + watch.page_bytes, EXECMEM_NONE, EXECMEM_NO_FILE, 0,
-				 &large);
+		error = real.map(real.context, hint, bytes + slack, EXECMEM_NONE, EXECMEM_NO_FILE, 0, &large);
 		if (error)
 			return error;
-		EXPECT_EQUAL(0, real.unmap(real.context, large, bytes + watch.page_bytes));
-		hint = (void *)(((uintptr_t)large + watch.page_bytes - 1) & ~(watch.page_bytes - 1));
+		EXPECT_EQUAL(0, real.unmap(real.context, large, bytes + slack));
+		hint = (void *)(((uintptr_t)large + align - 1) & ~(align - 1));
+		if (reserved && watch.page_bytes < align)
+			hint = (char *)hint + watch.page_bytes;
 		error = real.map_fixed(real.context, hint, bytes, protection, file, offset);
 		if (!error)
 			*address = hint;

@@ -7,8 +7,8 @@
  * the pages are not executable while the view is open.
  *
  * Threads: any call from any thread, except that one view must not be closed while it is used. Hits take the lock of
- * their region alone, so that threads in different regions do not wait for each other. Recency is exact unless two
- * threads hit at the same moment: the loser's view then may keep its place for up to 64 hits.
+ * their region alone, so that threads in different regions do not wait for each other. Recency is exact for
+ * one thread; where several hit in turn, a view may keep its place for up to 64 hits.
  */
 #ifndef EXECMEM_RWCACHE_H
 #define EXECMEM_RWCACHE_H
