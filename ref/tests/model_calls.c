@@ -47,7 +47,8 @@ static void reserve(bool with_target)
 
 	if (m->live)
 		return;
-	/* How many places are tried depends on what else lies where: a refusal would not come at the same call again. */
+	/* How many places are tried depends on what else lies where: a refusal would not come at the same call again.
+	 */
 	if (with_target)
 		watch.fail_at = 0;
 	if (model_pick(2) && other->rx.at)
@@ -433,9 +434,9 @@ void model_call(void)
 	static const struct {
 		void (*make)(void);
 		unsigned weight;
-	} calls[] = {{reserve_anywhere, 4}, {reserve_near, 1}, {commit, 10},  {decommit, 3},     {release, 2},
-		     {map_rw, 14},          {unmap_rw, 7},     {publish, 20}, {publish_many, 5}, {write_code, 4},
-		     {look_up, 10},         {misuse, 9},       {arm, 2},      {destroy, 1},      {model_check_books, 1},
+	} calls[] = {{reserve_anywhere, 4}, {reserve_near, 1}, {commit, 9},   {decommit, 3},     {release, 2},
+		     {map_rw, 13},          {unmap_rw, 7},     {publish, 30}, {publish_many, 5}, {write_code, 4},
+		     {look_up, 14},         {misuse, 9},       {arm, 2},      {destroy, 1},      {model_check_books, 1},
 		     {check_some_page, 2},  {set_emulation, 1}};
 	unsigned sum = 0, choice;
 
