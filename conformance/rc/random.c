@@ -10,7 +10,7 @@
 #include "play.h"
 
 #define CAPACITY_MOST 16
-#define TRIALS_MOST   600
+#define TRIALS_MOST   300 /* some seconds of an emulator, which is slow to fork */
 #define NOTE_BYTES    240
 #define STEP_BYTES    6 /* of text, the space included */
 #define REPLAY        "EXECMEM_CTS_REPLAY="
@@ -46,46 +46,60 @@ static bool fails(const struct sequence *sequence)
 	return status != 0;
 }
 
+static unsigned trials;
+
+/* Keeps the sequence without `piece` steps from `at` on, with a cache smaller by `less`, if that still fails. */
+static bool shorten(struct sequence *sequence, unsigned at, unsigned piece, unsigned less)
+{
+	static struct sequence trial;
+
+	if (trials == TRIALS_MOST || less > sequence->capacity || at + piece > sequence->count)
+		return false;
+	trials++;
+	trial = *sequence;
+	trial.capacity -= less;
+	trial.count -= piece;
+	__builtin_memmove(&trial.steps[at], &trial.steps[at + piece], (trial.count - at) * sizeof(trial.steps[0]));
+	if (!fails(&trial))
+		return false;
+	*sequence = trial;
+	return true;
+}
+
 /* Takes steps out as long as it still fails: large pieces first. */
 static void reduce(struct sequence *sequence)
 {
-	static struct sequence trial;
-	unsigned trials = 0, before;
+	unsigned before;
 
 	do {
 		before = sequence->count;
 		for (unsigned piece = (sequence->count + 1) / 2; piece; piece /= 2)
-			for (unsigned at = 0; at + piece <= sequence->count && trials < TRIALS_MOST;) {
-				trial = *sequence;
-				trial.count -= piece;
-				__builtin_memmove(&trial.steps[at], &trial.steps[at + piece],
-						  (trial.count - at) * sizeof(trial.steps[0]));
-				trials++;
-				if (fails(&trial))
-					*sequence = trial;
-				else
-					at += piece;
-			}
-	} while (sequence->count < before && trials < TRIALS_MOST);
+			for (unsigned at = 0; at < sequence->count;)
+				at += shorten(sequence, at, piece, 0) ? 0 : piece;
+	} while (sequence->count < before);
 }
 
-/* The smallest cache that shows it, and views inside a window where the shape does not matter. */
+/* A smaller cache, which mostly needs a view less. */
+static bool lower(struct sequence *sequence)
+{
+	for (unsigned piece = 0; piece <= 2; piece++)
+		for (unsigned at = 0; at < sequence->count; at++)
+			if (shorten(sequence, at, piece, 1))
+				return true;
+			else if (!piece)
+				break;
+	return false;
+}
+
+/* Views inside a window, where the shape does not matter. */
 static void simplify(struct sequence *sequence)
 {
 	static struct sequence trial;
 
-	trial = *sequence;
-	for (trial.capacity = 0; trial.capacity < sequence->capacity; trial.capacity++)
-		if (fails(&trial)) {
-			*sequence = trial;
-			reduce(sequence);
-		}
 	for (unsigned i = 0; i < sequence->count; i++) {
-		if (!sequence->steps[i].shape)
-			continue;
 		trial = *sequence;
 		trial.steps[i].shape = 0;
-		if (fails(&trial))
+		if (sequence->steps[i].shape && fails(&trial))
 			*sequence = trial;
 	}
 }
@@ -124,6 +138,10 @@ static void explain(void)
 		now.sequence.count = first.step + 1;
 	/* What only breaks where much went before cannot be reduced: a fresh process may not show it. */
 	if (fails(&now.sequence)) {
+		trials = 0;
+		reduce(&now.sequence);
+		while (lower(&now.sequence))
+			;
 		reduce(&now.sequence);
 		simplify(&now.sequence);
 		(void)fails(&now.sequence);

@@ -77,6 +77,12 @@ def test_a_pass(item: Maker) -> None:
     assert result.argv[-3:] == ["po_x.one", "--seed", "1"]
 
 
+def test_a_program_is_told_the_page_size_and_how_often_to_try(item: Maker) -> None:
+    result = only(runner.run_item(item(PASS, os_page=4096, page=4096, rounds=3)))
+    assert result.verdict == "PASS"
+    assert result.argv[-6:] == ["--seed", "1", "--page", "4096", "--rounds", "3"]
+
+
 def test_a_failure_keeps_its_diagnostics(item: Maker) -> None:
     body = 'printf "KTAP version 1\\n1..1\\nnot ok 1 - po_x.one\\n  ---\\n  message: wrong\\n  actual: 0x10\\n  ...\\n"; end 1; exit 1'
     result = only(runner.run_item(item(body)))
