@@ -35,7 +35,7 @@ void observe_begin(void)
 
 bool observe_exactly(const struct observe_range *ranges, unsigned count)
 {
-	struct observe_sync sorted[OBSERVE_SYNCS_MOST];
+	struct observe_sync sorted[OBSERVE_SYNCS_MOST] = {{0}};
 	unsigned at = 0;
 
 	if (!CHECK_TRUE(observe.count && observe.count <= OBSERVE_SYNCS_MOST, "what is published is synchronised"))

@@ -68,7 +68,7 @@ static bool patch(const struct subject_view *view, size_t word, unsigned value)
 	(void)execmem_port_probe_code(value, code);
 	__builtin_memcpy(&bits, code + word, WORD);
 	__atomic_store_n(&shared.begun, value, __ATOMIC_SEQ_CST);
-	__atomic_store_n((uint32_t *)(void *)(view->rw + word), bits, __ATOMIC_RELEASE);
+	__atomic_store_n((uint32_t *)((uintptr_t)view->rw + word), bits, __ATOMIC_RELEASE);
 	if (!ALLOC_OK(ALLOC(publish)(view, word, WORD, shared.serialized ? SUBJECT_PUBLISH_SERIALIZE : 0)))
 		return false;
 	__atomic_store_n(&shared.published, value, __ATOMIC_RELEASE);

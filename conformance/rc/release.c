@@ -3,7 +3,7 @@
  */
 #include "../alloc/alloc.h"
 
-#define WINDOWS 6
+#define WINDOWS 6u
 
 /* When the pages of the region go: how many writable mappings were alive then. */
 static struct {
@@ -83,7 +83,8 @@ CHECK(rc_release, "RC-008",
 	gone.views = 0;
 	MUST_OK(ALLOC(decommit)(&region, ALLOC_UNIT, 2 * ALLOC_UNIT));
 	MUST(CHECK_TRUE(gone.times, "the pages go"));
-	MUST(CHECK_EQUAL(gone.times * (WINDOWS - 2), gone.views, "the mappings of pages are gone before them"));
+	MUST(CHECK_EQUAL((uint64_t)gone.times * (WINDOWS - 2), gone.views,
+			 "the mappings of pages are gone before them"));
 
 	/* The region; another one keeps its own. */
 	MUST(alloc_put(allocator, other.rx, 1));

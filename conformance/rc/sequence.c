@@ -157,11 +157,13 @@ bool sequence_read(struct sequence *sequence, const char *text)
 		return false;
 	sequence->window = (size_t)window;
 	while (*text) {
-		if (*text == ' ')
+		if (*text == ' ') {
 			text++;
-		else if (sequence->count == SEQUENCE_STEPS_MOST ||
-			 !read_step(&text, &sequence->steps[sequence->count++]))
+			continue;
+		}
+		if (sequence->count == SEQUENCE_STEPS_MOST || !read_step(&text, &sequence->steps[sequence->count]))
 			return false;
+		sequence->count++;
 	}
 	return sequence->count != 0;
 }
