@@ -88,7 +88,7 @@ static bool publishes_places(size_t page)
 	return true;
 }
 
-/* As one: apart, touching, overlapping, one in another, the same twice. */
+/* As one: apart, touching, overlapping, one in another, the same twice; out of order. */
 static bool publishes_many(void)
 {
 	static const struct {
@@ -101,6 +101,7 @@ static bool publishes_many(void)
 		{{{10, 20}, {20, 20}}, {{10, 30}}},
 		{{{10, 50}, {20, 5}, {40, 1}}, {{10, 50}}},
 		{{{7, 9}, {7, 9}}, {{7, 9}}},
+		{{{200, 1}, {100, 70}, {0, 3}}, {{0, 3}, {100, 70}, {200, 1}}},
 	};
 	struct subject_view view;
 
