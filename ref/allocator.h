@@ -202,6 +202,11 @@ size_t execmem_file_run(const struct execmem_region_record *record, size_t offse
 
 /* rwcache: unmaps those of a region's mappings that touch [offset, offset + bytes) and that nobody has open. */
 EXECMEM_MUST_CHECK int execmem_drop_mappings(struct execmem_region_record *record, size_t offset, size_t bytes);
+/*
+ * rwcache: closes an open view of which the caller knows nothing, so that it could never be closed, nor its region
+ * released. A mapping that the system refuses to unmap stays, open to nobody, until its region goes. Never fails.
+ */
+void execmem_abandon_view(struct execmem_view *view);
 /* Whether an open view touches the range; whether an open view's mapping does. Under the region's lock. */
 bool execmem_view_in(const struct execmem_region_record *record, size_t offset, size_t bytes);
 bool execmem_pinned_in(const struct execmem_region_record *record, size_t offset, size_t bytes);

@@ -219,6 +219,8 @@ static int know_process(struct execmem_allocator *allocator)
 		return execmem_refuse(allocator, "map", error, allocator->page_bytes);
 	if (os->wipe_on_fork(os->context, page, allocator->page_bytes)) {
 		error = os->unmap(os->context, page, allocator->page_bytes);
+		if (error)
+			(void)os->unmap(os->context, page, allocator->page_bytes);
 		return execmem_refuse(allocator, "unmap", error, 0);
 	}
 	allocator->same = page;

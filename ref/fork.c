@@ -157,7 +157,9 @@ int execmem_fork_parent(struct execmem_allocator *allocator)
 {
 	int error = execmem_check_process(allocator), file = allocator->fork_file;
 
-	if (error)
+	/* Where the system does not say which process this is, the caller is believed: nothing else can give the locks
+	 * back. */
+	if (error == EXECMEM_ERROR_FORKED)
 		return error;
 	if (allocator->fork_state != EXECMEM_FORK_PREPARED)
 		return EXECMEM_ERROR_STATE;
@@ -205,7 +207,10 @@ int execmem_fork_child(struct execmem_allocator *allocator)
 	uint64_t process;
 	int error;
 
-	if (execmem_check_process(allocator) != EXECMEM_ERROR_FORKED || allocator->fork_state != EXECMEM_FORK_PREPARED)
+	error = execmem_check_process(allocator);
+	if (error != EXECMEM_ERROR_FORKED && error != 0)
+		return error;
+	if (error == 0 || allocator->fork_state != EXECMEM_FORK_PREPARED)
 		return EXECMEM_ERROR_STATE;
 	error = os->identity(os->context, &process);
 	if (!error && allocator->backend == EXECMEM_BACKEND_DOUBLE) {

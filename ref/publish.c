@@ -137,8 +137,7 @@ int execmem_write(struct execmem_allocator *allocator, execmem_rx rx, const void
 	__builtin_memcpy(view.rw.at, code, bytes);
 	error = execmem_publish(&view, 0, bytes, flags);
 	closed = execmem_unmap_rw(&view);
-	/* The caller knows of no view: what stays open could never be closed, nor its region released. */
 	if (closed)
-		(void)execmem_unmap_rw(&view);
+		execmem_abandon_view(&view);
 	return error ? error : closed;
 }

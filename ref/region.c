@@ -9,8 +9,14 @@ int execmem_ask_process(struct execmem_allocator *allocator)
 	uint64_t identity;
 	int error = allocator->os.identity(allocator->os.context, &identity);
 
-	if (error)
-		return execmem_refuse(allocator, "identity", error, 0);
+	if (error) {
+		/* In a child that has not moved every lock is held, for ever: none may be waited for. */
+		if (execmem_lock_try(&allocator->refusal_lock)) {
+			allocator->refusal = (struct execmem_refusal){"", "identity", -error};
+			execmem_unlock(&allocator->os, &allocator->refusal_lock);
+		}
+		return error;
+	}
 	return identity == allocator->process ? 0 : EXECMEM_ERROR_FORKED;
 }
 

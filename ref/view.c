@@ -207,6 +207,21 @@ int execmem_map_rw(struct execmem_allocator *allocator, execmem_rx rx, size_t by
 	return error;
 }
 
+void execmem_abandon_view(struct execmem_view *view)
+{
+	struct execmem_view_handle *handle = view->handle;
+	struct execmem_region_record *record = handle->region;
+	struct execmem_mapping *mapping = handle->mapping;
+
+	execmem_lock(&record->allocator->os, &record->lock);
+	close_handle(record, handle);
+	mapping->pins--;
+	if (!mapping->pins && !mapping->cached)
+		(void)execmem_mapping_destroy(mapping);
+	execmem_region_unlock(record);
+	view->rw.at = NULL;
+}
+
 int execmem_unmap_rw(struct execmem_view *view)
 {
 	struct execmem_region_record *record;

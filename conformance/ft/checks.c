@@ -46,7 +46,8 @@ CHECK(ft_toggle, "FT-002", "each refused call of each operation is reported and 
 		every_situation(&config, ft_each_call);
 }
 
-CHECK(ft_emulation, "FT-003", "each refused call of publishing and creating is reported and undone, where code is mapped anew")
+CHECK(ft_emulation, "FT-003",
+      "each refused call of publishing and creating is reported and undone, where code is mapped anew")
 {
 	struct subject_config config = small();
 
@@ -63,7 +64,8 @@ CHECK(ft_emulation, "FT-003", "each refused call of publishing and creating is r
 	}
 }
 
-CHECK(ft_from_then, "FT-005", "where the system refuses everything from a call on, the operation says so, and works later")
+CHECK(ft_from_then, "FT-005",
+      "where the system refuses everything from a call on, the operation says so, and works later")
 {
 	const struct subject_config config = small();
 

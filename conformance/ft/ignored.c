@@ -58,6 +58,7 @@ static const struct {
 	{"release", WATCH_UNMAP, "memory of bookkeeping is kept for the next region"},
 	{"fork_prepare", WATCH_FILE_SEAL, "nothing depends on the seal"},
 	{"fork_prepare", WATCH_FILE_CREATE, "a file is made without the right to execute, which it does not need"},
+	{"fork_parent", WATCH_IDENTITY, "the caller is believed: nothing else can give back what preparing has taken"},
 	{"fork_child", WATCH_FILE_CLOSE, "a descriptor of the parent's file does no harm, and the child goes on"},
 };
 

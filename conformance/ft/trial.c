@@ -111,16 +111,19 @@ static bool learn(const struct ft_situation *s, const struct subject_config *con
 bool ft_each_call(const struct ft_situation *s, const struct subject_config *config)
 {
 	enum watch_kind kinds[CALLS_MOST];
-	unsigned long count;
+	unsigned long count, met = 0;
 	bool reached;
 
 	if (!learn(s, config, kinds, &count))
 		return false;
 	for (unsigned long k = 1; k <= count; k++)
-		for (const int *error = ft_errors(kinds[k - 1]); *error; error++)
-			if (!trial(s, config, k, *error, &reached) || !CHECK_TRUE(reached, "the call is made again"))
+		for (const int *error = ft_errors(kinds[k - 1]); *error; error++) {
+			/* Not reached: where the system put things, fewer calls were needed than the first time. */
+			if (!trial(s, config, k, *error, &reached))
 				return false;
-	return true;
+			met += reached;
+		}
+	return CHECK_TRUE(met >= count, "calls are refused");
 }
 
 bool ft_from_then_on(const struct ft_situation *s, const struct subject_config *config)

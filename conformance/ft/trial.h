@@ -16,15 +16,15 @@ struct ft {
 
 struct ft_situation {
 	const char *name;
-	const char *operation;            /* whose refusals ft_ignored knows */
-	const char *claims;               /* besides "allocator os-table" */
-	bool (*before)(struct ft *f);     /* up to the operation; asserted. Null: nothing but the allocator */
-	int (*act)(struct ft *f);         /* the operation */
-	bool (*after)(struct ft *f);      /* gives everything back but the allocator; asserted. Null: nothing */
-	bool caches;                      /* it may leave a view to the cache */
-	bool makes;                       /* it makes the allocator */
-	bool ends;                        /* it destroys it: where that fails it is left half done, to be called again */
-	bool done_anyway;                 /* an error tells of trouble, and it is done all the same */
+	const char *operation;        /* whose refusals ft_ignored knows */
+	const char *claims;           /* besides "allocator os-table" */
+	bool (*before)(struct ft *f); /* up to the operation; asserted. Null: nothing but the allocator */
+	int (*act)(struct ft *f);     /* the operation */
+	bool (*after)(struct ft *f);  /* gives everything back but the allocator; asserted. Null: nothing */
+	bool caches;                  /* it may leave a view to the cache */
+	bool makes;                   /* it makes the allocator */
+	bool ends;                    /* it destroys it: where that fails it is left half done, to be called again */
+	bool done_anyway;             /* an error tells of trouble, and it is done all the same */
 };
 
 extern const struct ft_situation ft_situations[];
