@@ -82,16 +82,21 @@ static bool inside(uintptr_t start, size_t bytes, uintptr_t low, uintptr_t high)
 /*
  * Asks for one place. 1: *start is a range inside the window, there or elsewhere; 0: the place is taken. The system
  * treats the place as a wish (MAP_FIXED_NOREPLACE is ignored by some emulators), so the answer is looked at.
+ *
+ * qemu-user refuses a wish with ENOMEM now and then where its page is larger than the host's. Where the same memory can
+ * be had elsewhere the place counts as taken, and *refused keeps the error for the case that no other is found.
  */
 static int try_place(struct execmem_allocator *allocator, uintptr_t place, size_t bytes, uintptr_t low, uintptr_t high,
-		     uintptr_t *start)
+		     uintptr_t *start, int *refused)
 {
 	uintptr_t got;
 	int error = map_none(allocator, place, bytes, &got);
 
-	if (error)
-		return error;
-	if (got % UNIT == 0 && inside(got, bytes, low, high)) {
+	if (error) {
+		if (map_none(allocator, 0, bytes, &got))
+			return error;
+		*refused = error;
+	} else if (got % UNIT == 0 && inside(got, bytes, low, high)) {
 		*start = got;
 		return 1;
 	}
@@ -109,7 +114,7 @@ int execmem_reserve_near(struct execmem_allocator *allocator, size_t bytes, cons
 	uintptr_t high = near->reach > UINTPTR_MAX - target ? UINTPTR_MAX : target + near->reach;
 	uintptr_t up, down, first, last;
 	bool more_up, more_down;
-	int result;
+	int result, refused = EXECMEM_ERROR_UNREACHABLE;
 
 	/* Places are the multiples of the unit from first to last; 0 is no place, but "anywhere" to the system. */
 	if (low < UNIT)
@@ -134,7 +139,7 @@ int execmem_reserve_near(struct execmem_allocator *allocator, size_t bytes, cons
 
 			if (next == up) {
 				++*probes;
-				result = try_place(allocator, up, bytes, low, high, start);
+				result = try_place(allocator, up, bytes, low, high, start, &refused);
 				if (result)
 					return result < 0 ? result : 0;
 				next = up + UNIT;
@@ -147,7 +152,7 @@ int execmem_reserve_near(struct execmem_allocator *allocator, size_t bytes, cons
 
 			if (next == down) {
 				++*probes;
-				result = try_place(allocator, down, bytes, low, high, start);
+				result = try_place(allocator, down, bytes, low, high, start, &refused);
 				if (result)
 					return result < 0 ? result : 0;
 				next = down - UNIT;
@@ -156,5 +161,5 @@ int execmem_reserve_near(struct execmem_allocator *allocator, size_t bytes, cons
 			down = next;
 		}
 	}
-	return EXECMEM_ERROR_UNREACHABLE;
+	return refused;
 }

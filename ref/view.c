@@ -212,12 +212,14 @@ void execmem_abandon_view(struct execmem_view *view)
 	struct execmem_view_handle *handle = view->handle;
 	struct execmem_region_record *record = handle->region;
 	struct execmem_mapping *mapping = handle->mapping;
+	int refused = 0;
 
 	execmem_lock(&record->allocator->os, &record->lock);
 	close_handle(record, handle);
 	mapping->pins--;
 	if (!mapping->pins && !mapping->cached)
-		(void)execmem_mapping_destroy(mapping);
+		refused = execmem_mapping_destroy(mapping);
+	(void)refused; /* then the mapping stays with its region, and goes with it */
 	execmem_region_unlock(record);
 	view->rw.at = NULL;
 }

@@ -50,6 +50,8 @@ static const struct {
 	{"create", WATCH_WIPE_ON_FORK, "the process is asked for at each operation instead"},
 	{"create", WATCH_FILE_PUNCH, "the blocks of the probe are offered again before their place is used"},
 	{"reserve", WATCH_NAME, "a name in /proc/self/maps is for readers alone"},
+	{"reserve_near", WATCH_NAME, "a name in /proc/self/maps is for readers alone"},
+	{"reserve_near", WATCH_MAP, "another place within reach is taken"},
 	{"commit", WATCH_LIMIT, "what is free in the file is used, in pieces, where it cannot grow"},
 	{"commit", WATCH_FILE_GROW, "what is free in the file is used, in pieces, where it cannot grow"},
 	{"commit", WATCH_FILE_PUNCH, "blocks that were refused before are offered again: another place is used"},

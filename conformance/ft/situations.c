@@ -250,7 +250,7 @@ const struct ft_situation ft_situations[] = {
 	{.name = "destroy", .operation = "destroy", .before = all_released, .act = destroy, .ends = true},
 	{.name = "reserve", .operation = "reserve", .act = reserve, .after = released},
 	{.name = "reserve near",
-	 .operation = "reserve",
+	 .operation = "reserve_near",
 	 .claims = "near",
 	 .before = reserved,
 	 .act = reserve_near,
