@@ -9,21 +9,54 @@
 #define FALLOC_FL_KEEP_SIZE  0x01
 #define FALLOC_FL_PUNCH_HOLE 0x02
 
+#define ENOMEM               12
 #define EINVAL               22
 #define EOVERFLOW            75
 
 _Static_assert(sizeof(void *) == EXECMEM_POINTER_BYTES, "EXECMEM_POINTER_BYTES");
 
+/*
+ * A place to ask for where the system finds none by itself: above this code by more than a program is large, and never
+ * twice the same. Null where addresses are too short for that.
+ */
+static void *wish(size_t bytes)
+{
+#if EXECMEM_POINTER_BYTES == 8
+	static uintptr_t asked;
+	const uintptr_t unit = (uintptr_t)1 << 20, here = (uintptr_t)&execmem_port_map & ~(unit - 1);
+	const uintptr_t units = bytes / unit + 1;
+
+	return (void *)(here + ((uintptr_t)1 << 36) + __atomic_fetch_add(&asked, units, __ATOMIC_RELAXED) * unit);
+#else
+	(void)bytes;
+	return (void *)0;
+#endif
+}
+
 void *execmem_port_map(void *address, size_t bytes, int protection, int flags, int fd, uint64_t offset)
 {
 	uint64_t units = offset / EXECMEM_PORT_MMAP_UNIT;
+	long result;
 
 	if (offset % EXECMEM_PORT_MMAP_UNIT != 0)
 		return (void *)-EINVAL;
 	if (units != (unsigned long)units)
 		return (void *)-EOVERFLOW;
-	return (void *)execmem_port_syscall(EXECMEM_SYS_MMAP, (long)address, (long)bytes, protection, flags, fd,
-					    (long)units);
+	result = execmem_port_syscall(EXECMEM_SYS_MMAP, (long)address, (long)bytes, protection, flags, fd, (long)units);
+	/*
+	 * qemu-user (7.2, mmap_find_vma) looks for a place where it found the last one, takes what the host offers
+	 * instead, and gives up after a few that are no multiple of a page larger than the host's. It finds none ever
+	 * after, but takes a place that is asked for.
+	 */
+	for (unsigned i = 0; result == -ENOMEM && !address && i < 4; i++) {
+		void *const place = wish(bytes);
+
+		if (!place)
+			break;
+		result = execmem_port_syscall(EXECMEM_SYS_MMAP, (long)place, (long)bytes, protection, flags, fd,
+					      (long)units);
+	}
+	return (void *)result;
 }
 
 int execmem_port_protect(void *address, size_t bytes, int protection)
