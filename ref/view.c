@@ -212,14 +212,13 @@ void execmem_abandon_view(struct execmem_view *view)
 	struct execmem_view_handle *handle = view->handle;
 	struct execmem_region_record *record = handle->region;
 	struct execmem_mapping *mapping = handle->mapping;
-	int refused = 0;
+	int kept;
 
 	execmem_lock(&record->allocator->os, &record->lock);
 	close_handle(record, handle);
 	mapping->pins--;
-	if (!mapping->pins && !mapping->cached)
-		refused = execmem_mapping_destroy(mapping);
-	(void)refused; /* then the mapping stays with its region, and goes with it */
+	kept = mapping->pins || mapping->cached ? 0 : execmem_mapping_destroy(mapping);
+	(void)kept; /* where it is refused, the mapping stays with its region and goes with it */
 	execmem_region_unlock(record);
 	view->rw.at = NULL;
 }
