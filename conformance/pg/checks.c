@@ -19,14 +19,14 @@ CHECK(pg_asked, "PG-001",
 	/* Whole pages of that size are committed one by one; less than one is refused, without a call of the system. */
 	for (size_t at = 0; at < 2 * ALLOC_UNIT; at += watch.page)
 		MUST_OK(ALLOC(commit)(&region, at, watch.page));
-	MUST(CHECK_EQUAL(2 * ALLOC_UNIT, space_executable(), "what is committed is mapped, page by page"));
+	MUST(CHECK_EQUAL((uint64_t)(2 * ALLOC_UNIT), space_executable(), "what is committed is mapped, page by page"));
 	if (watch.page > 4096) {
 		const unsigned long recorded = watch.recorded;
 
 		MUST(ALLOC_IS(SUBJECT_ERROR_ARGUMENT, ALLOC(commit)(&region, 2 * ALLOC_UNIT, watch.page / 2)));
 		MUST(ALLOC_IS(SUBJECT_ERROR_ARGUMENT, ALLOC(commit)(&region, 2 * ALLOC_UNIT + 4096, watch.page)));
 		MUST(ALLOC_IS(SUBJECT_ERROR_ARGUMENT, ALLOC(decommit)(&region, watch.page / 2, watch.page)));
-		MUST(CHECK_EQUAL(space_executable(), 2 * ALLOC_UNIT, "nothing is committed or given back"));
+		MUST(CHECK_EQUAL(space_executable(), (uint64_t)(2 * ALLOC_UNIT), "nothing is committed or given back"));
 		MUST(CHECK_EQUAL(recorded, watch.recorded, "and nothing is asked of the system"));
 	}
 	MUST_OK(ALLOC(release)(&region));

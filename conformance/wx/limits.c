@@ -135,7 +135,7 @@ CHECK(wx_address_space, "WX-022", "the limit on address space is met as an error
 	before = space_state();
 	for (unsigned i = 0; i < space.count; i++)
 		watch.address_limit = (i ? watch.address_limit : 0) + space.extents[i].end - space.extents[i].start;
-	watch.address_limit += 16 * ALLOC_UNIT;
+	watch.address_limit += (uint64_t)(16 * ALLOC_UNIT);
 	MUST(ALLOC_IS(SUBJECT_ERROR_ADDRESS_SPACE, ALLOC(reserve)(allocator, 32 * ALLOC_UNIT, &other)));
 	MUST(same(before, "a reservation that fails changes nothing") && refusal_is(allocator, "map", TABLE_ENOMEM));
 	MUST_OK(ALLOC(reserve)(allocator, 8 * ALLOC_UNIT, &other));
@@ -169,11 +169,11 @@ CHECK(wx_no_space, "WX-023", "where the system has no room left, the errno is th
 		full_kind = kinds[i];
 		watch.refuse = refuse_full;
 		before = space_state();
-		MUST(ALLOC_IS(-TABLE_ENOSPC, ALLOC(commit)(&region, 4 * i * ALLOC_UNIT, 4 * ALLOC_UNIT)));
+		MUST(ALLOC_IS(-TABLE_ENOSPC, ALLOC(commit)(&region, (size_t)i * 4 * ALLOC_UNIT, 4 * ALLOC_UNIT)));
 		watch.refuse = NULL;
 		MUST(same(before, "a commit that fails changes nothing"));
 		MUST(refusal_is(allocator, watch_name[full_kind], TABLE_ENOSPC));
-		MUST_OK(ALLOC(commit)(&region, 4 * i * ALLOC_UNIT, 4 * ALLOC_UNIT));
+		MUST_OK(ALLOC(commit)(&region, (size_t)i * 4 * ALLOC_UNIT, 4 * ALLOC_UNIT));
 	}
 	MUST_OK(ALLOC(release)(&region));
 	(void)alloc_end(allocator);

@@ -20,7 +20,7 @@ static void gap_at(uintptr_t target, uintptr_t gap, size_t bytes, bool within)
 	os_unmap((void *)gap, bytes);
 	before = space_state();
 	check_note_number("target", target);
-	check_note_number("reach", REACH);
+	check_note_number("reach", (uint64_t)REACH);
 	check_note_number("gap", gap);
 	check_note_number("gap_bytes", bytes);
 	if (within)

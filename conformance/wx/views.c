@@ -73,7 +73,7 @@ CHECK(wx_views_single_use, "WX-005", "a view of single use is unmapped when it i
 	allocator = alloc_make(NULL);
 	MUST(allocator && alloc_region(allocator, ALLOC_UNIT, &region));
 	for (unsigned i = 0; i < 3; i++) {
-		MUST_OK(ALLOC(open)(allocator, region.rx + 5000 * i, 8, SUBJECT_OPEN_SINGLE_USE, &view));
+		MUST_OK(ALLOC(open)(allocator, region.rx + (size_t)i * 5000, 8, SUBJECT_OPEN_SINGLE_USE, &view));
 		MUST(alive(1, "a view of single use has a mapping of its own"));
 		MUST_OK(ALLOC(close)(&view));
 		MUST(alive(0, "and takes it along"));
