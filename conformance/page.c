@@ -323,6 +323,12 @@ void page_used(const struct subject_template *t, bool (*judge)(struct page *page
 	page_with(t, subject.fill_stub_page ? PAGE_SUBJECT : PAGE_SUITE, judge, protection);
 }
 
+bool page_doubled(const struct page_place *place)
+{
+	return place->page->source == PAGE_SUITE && subject.fill_stub_page && place->slot &&
+	       place->slot + 1 != place->page->t->slots;
+}
+
 bool page_each_place(struct page *page, bool (*judge)(const struct page_place *place))
 {
 	for (unsigned i = 0; i < page->t->path_count; i++)

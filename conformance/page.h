@@ -65,13 +65,18 @@ struct page_place {
 void page_each(const struct subject_template *t, bool (*judge)(struct page *page), int protection);
 /*
  * page_each for checks of what the code does, call by call: only the page that is used is judged, the subject's where
- * it fills one. That both hold the same code is po_page_bytes' to say, and po_path_lands calls every slot of both.
+ * it fills one. That both hold the same code is po_page_bytes' to say; po_path_lands calls both.
  */
 void page_used(const struct subject_template *t, bool (*judge)(struct page *page), int protection);
 /* The same for one source. False where the page could not be had or `judge` returned false. */
 bool page_with(const struct subject_template *t, enum page_source source, bool (*judge)(struct page *page),
 	       int protection);
 
+/*
+ * Is this a place to leave out: in the middle of a page that the suite lays out although the subject fills one? The two
+ * differ in their ends alone, if at all. For checks that judge both pages.
+ */
+bool page_doubled(const struct page_place *place);
 /* Calls `judge` for every path of the template and, within, for every slot in ascending order. */
 bool page_each_place(struct page *page, bool (*judge)(const struct page_place *place));
 

@@ -85,6 +85,8 @@ static bool faults_at_record(const struct page_place *place)
 {
 	struct watch watch = {.place = place};
 
+	if (page_doubled(place))
+		return true;
 	*page_cell(place->page, place->slot) = place->path->count;
 	capture.entry = page_entry(place->page, place->slot, place->path);
 	call_captured(&capture, on_fault, &watch);
@@ -122,19 +124,12 @@ static bool loads_whole_target(const struct page_place *place)
 	return true;
 }
 
-/* A page that the suite lays out beside the subject's own differs from it in its ends alone, if at all. */
-static bool faults_at_ends(const struct page_place *place)
-{
-	return (place->slot && place->slot + 1 != place->page->t->slots) || faults_at_record(place);
-}
-
 static bool judge(struct page *page)
 {
-	const bool beside = page->source == PAGE_SUITE && subject.fill_stub_page;
 	bool good;
 
 	os_protect(page->data, subject_stub_page, 0);
-	good = page_each_place(page, beside ? faults_at_ends : faults_at_record);
+	good = page_each_place(page, faults_at_record);
 	os_protect(page->data, subject_stub_page, OS_READ | OS_WRITE);
 	return good && page_each_place(page, loads_whole_target);
 }

@@ -56,5 +56,5 @@ static bool judge(struct page *page)
 CHECK_TEMPLATES(po_fixup_patched, "PO-012", "fixup_precode",
 		"the first call arrives at PrecodeFixupThunk through the tail, the call after patching Target directly")
 {
-	page_each(t, judge, 0);
+	page_used(t, judge, 0);
 }

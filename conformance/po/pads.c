@@ -100,6 +100,6 @@ CHECK_TEMPLATES(
 	} else if (execmem_port_guard_landings()) {
 		check_emulator("the landings cannot be guarded here");
 	} else {
-		page_each(t, judge, EXECMEM_PORT_PROT_PADS);
+		page_used(t, judge, EXECMEM_PORT_PROT_PADS);
 	}
 }

@@ -2,7 +2,7 @@
  * Where a path arrives and what it brings. While one slot is called, every other record names a wrong landing.
  *
  * Order of the calls, for an observer outside: the suite's page, then the subject's; within, path by path; within,
- * every slot once, ascending.
+ * every slot once, ascending. Without an observer the middle of the suite's page is left out where there are two.
  */
 #include "call.h"
 #include "check.h"
@@ -14,6 +14,8 @@ static bool lands(const struct page_place *place)
 {
 	bool good;
 
+	if (page_doubled(place) && !check_code_at)
+		return true;
 	page_aim(place);
 	good = page_call(place, &capture, PAGE_RIGHT, "a path arrives at the target that its own record names");
 	page_clear(place->page, place->slot);
