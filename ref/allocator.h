@@ -2,7 +2,7 @@
  * What the library's own files share: the allocator, its regions and views.
  *
  * Locks are taken in this order, and a file says where it takes less:
- *	allocator->lock, region->lock, cache.lock, file.lock, memory.lock, refusal_lock
+ *	heaps_lock, a code heap's lock, allocator->lock, region->lock, cache.lock, file.lock, memory.lock, refusal_lock
  * A second region's lock is only ever tried, never waited for, while one is held; except by execmem_fork_prepare, which
  * holds allocator->lock and takes all of them.
  */
@@ -85,6 +85,7 @@ struct execmem_region_record {
 	uintptr_t start;
 	size_t bytes;
 	struct execmem_region_face *face;
+	struct execmem_code_region *code;    /* atomic: null, or what a code heap knows of it */
 	struct execmem_allocator *allocator; /* for ever */
 	struct execmem_unit *units;
 	unsigned char *published; /* one bit a granule, or null: all of it may have been executed */
@@ -135,7 +136,9 @@ struct execmem_allocator {
 	enum execmem_fork_state fork_state;
 	int fork_file;
 	bool dying;
-	_Alignas(EXECMEM_LINE) struct execmem_file file;
+	_Alignas(EXECMEM_LINE) struct execmem_lock heaps_lock; /* the list of code heaps */
+	struct execmem_code_heap *heaps;
+	struct execmem_file file;
 	struct execmem_memory memory;
 	struct execmem_lock refusal_lock;
 	struct execmem_refusal refusal;

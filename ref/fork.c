@@ -3,7 +3,7 @@
  */
 #include <execmem/fork.h>
 
-#include "allocator.h"
+#include "code_heap.h"
 #include "linux_errno.h"
 
 /* Bytes of the copy that are mapped writable at a time. */
@@ -13,6 +13,9 @@ static void lock_all(struct execmem_allocator *allocator)
 {
 	const struct execmem_os *os = &allocator->os;
 
+	execmem_lock(os, &allocator->heaps_lock);
+	for (struct execmem_code_heap *heap = allocator->heaps; heap; heap = heap->next)
+		execmem_lock(os, &heap->lock);
 	execmem_lock(os, &allocator->lock);
 	for (struct execmem_region_record *record = allocator->regions; record; record = record->next)
 		execmem_lock(os, &record->lock);
@@ -33,6 +36,9 @@ static void unlock_all(struct execmem_allocator *allocator)
 	for (struct execmem_region_record *record = allocator->regions; record; record = record->next)
 		execmem_unlock(os, &record->lock);
 	execmem_unlock(os, &allocator->lock);
+	for (struct execmem_code_heap *heap = allocator->heaps; heap; heap = heap->next)
+		execmem_unlock(os, &heap->lock);
+	execmem_unlock(os, &allocator->heaps_lock);
 }
 
 /*

@@ -32,7 +32,10 @@
 	X(FORKED, -4114, "this process is a fork that has not called execmem_fork_child")                              \
 	X(STATE, -4115, "the call does not fit the allocator's present state")                                         \
 	X(SYNC, -4116, "the instruction cache could not be synchronised")                                              \
-	X(UNSUPPORTED, -4117, "the system lacks the facility, or has a page size that the library does not know")
+	X(UNSUPPORTED, -4117, "the system lacks the facility, or has a page size that the library does not know")      \
+	X(FULL, -4118, "the heap has no free block that is large enough, and may not grow")                            \
+	X(INTERIOR, -4119, "the address lies inside a block, not at its beginning")                                    \
+	X(FREED, -4120, "the address lies in free memory: it was freed before, or never allocated")
 
 enum execmem_error {
 #define EXECMEM_ERROR_ENUM(name_, number_, text_) EXECMEM_ERROR_##name_ = (number_),

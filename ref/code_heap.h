@@ -1,0 +1,268 @@
+/*
+ * What the files of the code heap share.
+ *
+ * A region has two bits a segment. `blocks` marks the first segment of every block, live or free; above it, a bit for
+ * each of its words that is not zero, and so on up to one word, so that the block of any address is found in bounded
+ * time. `used` marks the first and the last segment of a live block, and has zero in those of a free block: whether a
+ * neighbour is free is one bit. The bits of `used` between the two are no marks; a live block that is long enough keeps
+ * the count of its unused bytes there.
+ *
+ * While a block is live, the bits that lead to it do not change, so that finding it needs no lock. All words of both
+ * are stored atomically, with heap->lock held.
+ */
+#ifndef EXECMEM_INTERNAL_CODE_HEAP_H
+#define EXECMEM_INTERNAL_CODE_HEAP_H
+
+#include <execmem/code_heap.h>
+
+#include "allocator.h"
+
+#define EXECMEM_CODE_WORD_BITS    ((unsigned)(sizeof(uintptr_t) * 8))
+#define EXECMEM_CODE_WORD_SHIFT   (sizeof(uintptr_t) > 4 ? 6u : 5u)
+/* Of segments up to 2^31: 6 words of 64 bits, 7 of 32. */
+#define EXECMEM_CODE_LEVELS       7
+/* Segments of a group: four words. */
+#define EXECMEM_CODE_GROUP_SHIFT  (EXECMEM_CODE_WORD_SHIFT + 2)
+#define EXECMEM_CODE_NONE         SIZE_MAX
+/* Of a region, and so of a block: they fit 31 bits with the tag of a leaf (code_heap_trie.c). */
+#define EXECMEM_CODE_SEGMENTS_MAX ((size_t)1 << 30)
+
+struct execmem_code_bits {
+	uintptr_t *level[EXECMEM_CODE_LEVELS];
+	unsigned levels;
+};
+
+/* Free blocks of at most as many segments as a word has bits: by size, and for each size by group. */
+struct execmem_code_classes {
+	/*
+	 * level[0][(g / bits of a word) * bits of a word + size - 1] has a bit for group g, if a free block of the size
+	 * begins in it; the levels above as in execmem_code_bits, one such hierarchy a size.
+	 */
+	uintptr_t *level[EXECMEM_CODE_LEVELS];
+	unsigned levels;
+	uintptr_t sizes; /* bit size - 1: there is one */
+};
+
+/* A crit-bit tree (Bernstein) of larger free blocks, by size, then address. */
+struct execmem_code_trie_node {
+	uint32_t child[2]; /* a node's index << 1, or a leaf: a block's first segment << 1 | 1 */
+	uint32_t bit;      /* of the key: the highest in which the two sides differ */
+};
+
+struct execmem_code_trie {
+	uint32_t root;        /* 0: empty */
+	uint32_t free, fresh; /* nodes given back, linked by child[0]; the first never used. 0 is no node */
+	struct execmem_code_trie_node *nodes;
+};
+
+/* The largest free block that begins in each group; above it, the maximum of each EXECMEM_CODE_FANOUT. */
+#define EXECMEM_CODE_FANOUT_SHIFT 4
+#define EXECMEM_CODE_MAXIMA       8
+struct execmem_code_maxima {
+	uint32_t *level[EXECMEM_CODE_MAXIMA];
+	size_t count[EXECMEM_CODE_MAXIMA];
+	unsigned levels;
+};
+
+struct execmem_code_region {
+	/* Read without a lock. */
+	uintptr_t start;
+	size_t segments; /* one more segment, a live block that is none, ends the bitmaps */
+	struct execmem_code_heap *heap;
+	uintptr_t *used;
+	struct execmem_code_bits blocks;
+	unsigned char **unused; /* by group, null or a table for blocks that are too short: unused bytes by segment */
+	unsigned char **kinds;  /* by group, null or a table: kind + 1 by segment; 0: the heap's */
+
+	/* heap->lock */
+	struct execmem_code_region *next; /* by address */
+	struct execmem_region region;
+	size_t committed;                    /* segments, from the first on */
+	size_t top;                          /* segments below which blocks have been */
+	struct execmem_code_classes classes; /* best */
+	struct execmem_code_trie trie;
+	struct execmem_code_maxima maxima; /* first */
+	void *tables;
+	size_t table_bytes;
+};
+
+struct execmem_code_heap {
+	/* Not changed. */
+	struct execmem_allocator *allocator;
+	struct execmem_code_config config;
+	unsigned shift;                            /* of a segment */
+	unsigned unused_bits;                      /* that the unused bytes of a block need */
+	unsigned unused_shift;                     /* an entry of a table of unused bytes has 1 << unused_shift bits */
+	struct execmem_code_heap *next, *previous; /* allocator->heaps_lock */
+
+	_Alignas(EXECMEM_LINE) struct execmem_lock lock;
+	bool dying, warned;
+	struct execmem_code_region *regions; /* by address */
+	unsigned region_count;
+	size_t reserved_bytes;
+	size_t used, largest_used; /* segments */
+	size_t unused_bytes, free_count, live_count;
+	size_t side_bytes; /* of the tables of unused bytes and kinds */
+	uint64_t allocations, frees, searches, steps;
+	size_t most_steps;
+};
+
+/* ---- Bits ---- */
+
+static inline uintptr_t execmem_code_load(const uintptr_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static inline void execmem_code_store(uintptr_t *word, uintptr_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+static inline bool execmem_code_test(const uintptr_t *words, size_t i)
+{
+	return execmem_code_load(&words[i >> EXECMEM_CODE_WORD_SHIFT]) >> (i % EXECMEM_CODE_WORD_BITS) & 1;
+}
+
+static inline void execmem_code_change(uintptr_t *words, size_t i, bool value)
+{
+	uintptr_t *word = &words[i >> EXECMEM_CODE_WORD_SHIFT], bit = (uintptr_t)1 << (i % EXECMEM_CODE_WORD_BITS);
+
+	execmem_code_store(word, value ? *word | bit : *word & ~bit);
+}
+
+static inline unsigned execmem_code_lowest(uintptr_t word)
+{
+	return (unsigned)__builtin_ctzl(word);
+}
+
+static inline unsigned execmem_code_highest(uintptr_t word)
+{
+	return EXECMEM_CODE_WORD_BITS - 1 - (unsigned)__builtin_clzl(word);
+}
+
+/* The same from the next word of level 0 on; back from the word before. */
+size_t execmem_code_next_word(const struct execmem_code_bits *bits, size_t word);
+size_t execmem_code_previous_word(const struct execmem_code_bits *bits, size_t word);
+
+/* The lowest bit that is set from `i` on. There must be one. */
+static inline size_t execmem_code_next(const struct execmem_code_bits *bits, size_t i)
+{
+	size_t word = i >> EXECMEM_CODE_WORD_SHIFT;
+	uintptr_t here = execmem_code_load(&bits->level[0][word]) >> (i % EXECMEM_CODE_WORD_BITS);
+
+	return here ? i + execmem_code_lowest(here) : execmem_code_next_word(bits, word);
+}
+
+/* The highest up to `i`. Likewise. */
+static inline size_t execmem_code_previous(const struct execmem_code_bits *bits, size_t i)
+{
+	size_t word = i >> EXECMEM_CODE_WORD_SHIFT;
+	uintptr_t here = execmem_code_load(&bits->level[0][word])
+			 << (EXECMEM_CODE_WORD_BITS - 1 - i % EXECMEM_CODE_WORD_BITS);
+
+	return here ? i - (EXECMEM_CODE_WORD_BITS - 1 - execmem_code_highest(here))
+		    : execmem_code_previous_word(bits, word);
+}
+
+void execmem_code_bits_set(struct execmem_code_bits *bits, size_t i);
+void execmem_code_bits_clear(struct execmem_code_bits *bits, size_t i);
+
+/* ---- Blocks; heap->lock is held ---- */
+
+/* Segments of the block that begins at `i`. */
+static inline size_t execmem_code_segments(const struct execmem_code_region *region, size_t i)
+{
+	return execmem_code_next(&region->blocks, i + 1) - i;
+}
+
+/*
+ * Makes sure that what a live block of `count` segments at `i` has to remember can be written. A negative errno of the
+ * system; what was made then stays, and does no harm.
+ */
+EXECMEM_MUST_CHECK int execmem_code_prepare(struct execmem_code_region *region, size_t i, size_t count, unsigned kind);
+/* Writes it, after execmem_code_prepare; and marks the block used. */
+void execmem_code_remember(struct execmem_code_region *region, size_t i, size_t count, size_t unused, unsigned kind);
+/* Unused bytes of a live block. */
+size_t execmem_code_unused(const struct execmem_code_region *region, size_t i, size_t count);
+unsigned execmem_code_kind_at(const struct execmem_code_region *region, size_t i);
+/* Gives the tables back. */
+void execmem_code_forget_tables(struct execmem_code_region *region);
+
+/* ---- Indexes of free blocks; heap->lock is held ---- */
+
+/*
+ * A free block that is in the map comes to the index of the heap's policy; or leaves it, before it leaves the map. What
+ * the map has in [low, high) is about to change, and does not count.
+ */
+struct execmem_code_change {
+	size_t low, high;
+};
+void execmem_code_index_insert(struct execmem_code_region *region, size_t i, size_t count);
+void execmem_code_index_remove(struct execmem_code_region *region, size_t i, size_t count,
+			       struct execmem_code_change change);
+
+/*
+ * The smallest free block, of equals the lowest, that comes at or after a block of *count segments at *i in this order.
+ * False where there is none. Adds to *steps what it looks at.
+ */
+bool execmem_code_best_next(const struct execmem_code_region *region, size_t *i, size_t *count, size_t *steps);
+/* The lowest free block from *i on that has *count segments; *count becomes what it has. */
+bool execmem_code_first_next(const struct execmem_code_region *region, size_t *i, size_t *count, size_t *steps);
+
+/* The segments of the largest free block, 0 where there is none. */
+size_t execmem_code_best_largest(const struct execmem_code_region *region);
+void execmem_code_best_insert(struct execmem_code_region *region, size_t i, size_t count);
+void execmem_code_best_remove(struct execmem_code_region *region, size_t i, size_t count,
+			      struct execmem_code_change change);
+void execmem_code_first_insert(struct execmem_code_region *region, size_t i, size_t count);
+void execmem_code_first_remove(struct execmem_code_region *region, size_t i, size_t count,
+			       struct execmem_code_change change);
+
+void execmem_code_trie_insert(struct execmem_code_region *region, size_t i, size_t count);
+void execmem_code_trie_remove(struct execmem_code_region *region, size_t i, size_t count);
+size_t execmem_code_trie_largest(const struct execmem_code_region *region);
+bool execmem_code_trie_next(const struct execmem_code_region *region, size_t *i, size_t *count, size_t *steps);
+
+/* ---- Searching; heap->lock is held ---- */
+
+struct execmem_code_wish {
+	size_t count;                    /* segments */
+	size_t align;                    /* in segments */
+	const struct execmem_near *near; /* or null */
+	bool all;                        /* however many do not fit */
+};
+
+struct execmem_code_place {
+	struct execmem_code_region *region;
+	size_t free, free_count; /* the free block */
+	size_t at;               /* where in it */
+};
+
+/* Finds a place by the heap's policy. */
+bool execmem_code_search(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
+			 struct execmem_code_place *place);
+
+/* ---- Regions; heap->lock is held ---- */
+
+/* Segments that a block must have to fit at any place. */
+static inline size_t execmem_code_sure(const struct execmem_code_heap *heap, const struct execmem_code_wish *wish)
+{
+	return wish->align > 1 ? wish->count + heap->config.minimum + wish->align - 1 : wish->count;
+}
+
+/* Reserves another region, into which a wish fits. */
+EXECMEM_MUST_CHECK int execmem_code_grow(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
+					 struct execmem_code_region **region);
+/* Releases a region. An execmem error, and then it is still there. */
+int execmem_code_release_region(struct execmem_code_region *region);
+/* Commits memory up to segment `end`, and some more. */
+EXECMEM_MUST_CHECK int execmem_code_commit(struct execmem_code_region *region, size_t end);
+/* How many free blocks are on the list, in the sense of struct execmem_code_figures. */
+size_t execmem_code_list_length(const struct execmem_code_heap *heap);
+/* Bytes of bookkeeping in use for a region. */
+size_t execmem_code_region_metadata(const struct execmem_code_region *region);
+/* What execmem_code_figures tells. */
+void execmem_code_figures_locked(struct execmem_code_heap *heap, struct execmem_code_figures *figures);
+
+#endif

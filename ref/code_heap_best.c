@@ -1,0 +1,161 @@
+/*
+ * The free blocks of a region by size, then address: sizes up to the bits of a word each have a hierarchy of bits by
+ * group, larger ones are in a tree (code_heap_trie.c).
+ */
+#include "code_heap.h"
+
+#define W       EXECMEM_CODE_WORD_BITS
+#define W_SHIFT EXECMEM_CODE_WORD_SHIFT
+
+static uintptr_t *class_word(const struct execmem_code_classes *classes, unsigned level, size_t i, size_t count)
+{
+	return &classes->level[level][(i & ~(size_t)(W - 1)) + count - 1];
+}
+
+/*
+ * The lowest free block of `count` segments, at most the bits of a word, that begins in the group of `from`, at `from`
+ * or later, outside `but`.
+ */
+static size_t find_in_group(const struct execmem_code_region *region, size_t from, size_t count,
+			    struct execmem_code_change but, size_t *steps)
+{
+	const uintptr_t *blocks = region->blocks.level[0], *used = region->used;
+	size_t word = from >> W_SHIFT, end = ((from >> EXECMEM_CODE_GROUP_SHIFT) + 1)
+					     << (EXECMEM_CODE_GROUP_SHIFT - W_SHIFT);
+	uintptr_t mask = ~(uintptr_t)0 << (from % W);
+
+	for (; word < end; word++, mask = ~(uintptr_t)0) {
+		/* Free blocks with some block's beginning at the right distance. */
+		uintptr_t behind =
+			count == W ? blocks[word + 1] : blocks[word] >> count | blocks[word + 1] << (W - count);
+		uintptr_t here = blocks[word] & ~used[word] & behind & mask;
+
+		++*steps;
+		for (; here; here &= here - 1) {
+			size_t i = (word << W_SHIFT) + execmem_code_lowest(here);
+
+			if ((i < but.low || i >= but.high) && execmem_code_segments(region, i) == count)
+				return i;
+		}
+	}
+	return EXECMEM_CODE_NONE;
+}
+
+static const struct execmem_code_change nothing = {0, 0};
+
+/* The lowest group from `group` on that has a free block of the size. */
+static size_t next_group(const struct execmem_code_classes *classes, size_t group, size_t count, size_t *steps)
+{
+	size_t i = group;
+
+	for (unsigned level = 0; level < classes->levels; level++) {
+		uintptr_t here = *class_word(classes, level, i, count) >> (i % W);
+
+		++*steps;
+		if (here) {
+			i += execmem_code_lowest(here);
+			while (level--) {
+				i <<= W_SHIFT;
+				i += execmem_code_lowest(*class_word(classes, level, i, count));
+				++*steps;
+			}
+			return i;
+		}
+		i = (i >> W_SHIFT) + 1;
+	}
+	return EXECMEM_CODE_NONE;
+}
+
+/* The lowest free block from `from` on that has exactly `count` segments. */
+static size_t next_of_size(const struct execmem_code_region *region, size_t from, size_t count, size_t *steps)
+{
+	size_t group = from >> EXECMEM_CODE_GROUP_SHIFT, i;
+
+	if (!(region->classes.sizes >> (count - 1) & 1))
+		return EXECMEM_CODE_NONE;
+	if (from) {
+		i = find_in_group(region, from, count, nothing, steps);
+		if (i != EXECMEM_CODE_NONE)
+			return i;
+		group++;
+	}
+	group = next_group(&region->classes, group, count, steps);
+	if (group == EXECMEM_CODE_NONE)
+		return EXECMEM_CODE_NONE;
+	return find_in_group(region, group << EXECMEM_CODE_GROUP_SHIFT, count, nothing, steps);
+}
+
+bool execmem_code_best_next(const struct execmem_code_region *region, size_t *i, size_t *count, size_t *steps)
+{
+	while (*count <= W) {
+		uintptr_t sizes = region->classes.sizes >> (*count - 1);
+		size_t found;
+
+		if (!sizes) {
+			*count = W + 1;
+			*i = 0;
+			break;
+		}
+		if (!(sizes & 1)) {
+			*count += execmem_code_lowest(sizes);
+			*i = 0;
+		}
+		found = next_of_size(region, *i, *count, steps);
+		if (found != EXECMEM_CODE_NONE) {
+			*i = found;
+			return true;
+		}
+		++*count;
+		*i = 0;
+	}
+	return execmem_code_trie_next(region, i, count, steps);
+}
+
+void execmem_code_best_insert(struct execmem_code_region *region, size_t i, size_t count)
+{
+	struct execmem_code_classes *classes = &region->classes;
+	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT;
+
+	if (count > W) {
+		execmem_code_trie_insert(region, i, count);
+		return;
+	}
+	for (unsigned level = 0; level < classes->levels; level++, group >>= W_SHIFT) {
+		uintptr_t *word = class_word(classes, level, group, count), old = *word;
+
+		*word = old | (uintptr_t)1 << (group % W);
+		if (old)
+			return;
+	}
+	classes->sizes |= (uintptr_t)1 << (count - 1);
+}
+
+void execmem_code_best_remove(struct execmem_code_region *region, size_t i, size_t count,
+			      struct execmem_code_change change)
+{
+	struct execmem_code_classes *classes = &region->classes;
+	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT, steps = 0;
+
+	if (count > W) {
+		execmem_code_trie_remove(region, i, count);
+		return;
+	}
+	if (find_in_group(region, group << EXECMEM_CODE_GROUP_SHIFT, count, change, &steps) != EXECMEM_CODE_NONE)
+		return;
+	for (unsigned level = 0; level < classes->levels; level++, group >>= W_SHIFT) {
+		uintptr_t *word = class_word(classes, level, group, count);
+
+		*word &= ~((uintptr_t)1 << (group % W));
+		if (*word)
+			return;
+	}
+	classes->sizes &= ~((uintptr_t)1 << (count - 1));
+}
+
+size_t execmem_code_best_largest(const struct execmem_code_region *region)
+{
+	uintptr_t sizes = region->classes.sizes;
+	size_t large = execmem_code_trie_largest(region);
+
+	return large ? large : sizes ? execmem_code_highest(sizes) + 1 : 0;
+}

@@ -1,0 +1,278 @@
+/*
+ * The code heap's map of blocks, and what it remembers of live ones.
+ */
+#include "code_heap.h"
+
+#define W       EXECMEM_CODE_WORD_BITS
+#define W_SHIFT EXECMEM_CODE_WORD_SHIFT
+#define GROUP   ((size_t)1 << EXECMEM_CODE_GROUP_SHIFT)
+
+/* ---- Bits ---- */
+
+/* Down from word `i` of a level to a bit of level 0. */
+static size_t descend(const struct execmem_code_bits *bits, unsigned level, size_t i, bool lowest)
+{
+	while (level--) {
+		uintptr_t here = execmem_code_load(&bits->level[level][i]);
+
+		/* Another thread's change may have emptied it, where no live block is asked for. */
+		if (!here)
+			return EXECMEM_CODE_NONE;
+		i = (i << W_SHIFT) + (lowest ? execmem_code_lowest(here) : execmem_code_highest(here));
+	}
+	return i;
+}
+
+size_t execmem_code_next_word(const struct execmem_code_bits *bits, size_t word)
+{
+	size_t i = word;
+
+	for (unsigned level = 1; level < bits->levels; level++) {
+		uintptr_t here;
+
+		i++; /* one word more than there are has room at each level, and is zero */
+		here = execmem_code_load(&bits->level[level][i >> W_SHIFT]) >> (i % W);
+		if (here)
+			return descend(bits, level, i + execmem_code_lowest(here), true);
+		i >>= W_SHIFT;
+	}
+	return EXECMEM_CODE_NONE;
+}
+
+size_t execmem_code_previous_word(const struct execmem_code_bits *bits, size_t word)
+{
+	size_t i = word;
+
+	for (unsigned level = 1; level < bits->levels; level++) {
+		uintptr_t here = 0;
+
+		if (i % W)
+			here = execmem_code_load(&bits->level[level][i >> W_SHIFT]) << (W - i % W);
+		if (here)
+			return descend(bits, level, i - (W - execmem_code_highest(here)), false);
+		i >>= W_SHIFT;
+	}
+	return EXECMEM_CODE_NONE;
+}
+
+void execmem_code_bits_set(struct execmem_code_bits *bits, size_t i)
+{
+	for (unsigned level = 0; level < bits->levels; level++, i >>= W_SHIFT) {
+		uintptr_t *word = &bits->level[level][i >> W_SHIFT], old = *word;
+
+		execmem_code_store(word, old | (uintptr_t)1 << (i % W));
+		if (old)
+			return;
+	}
+}
+
+void execmem_code_bits_clear(struct execmem_code_bits *bits, size_t i)
+{
+	for (unsigned level = 0; level < bits->levels; level++, i >>= W_SHIFT) {
+		uintptr_t *word = &bits->level[level][i >> W_SHIFT], new = *word & ~((uintptr_t)1 << (i % W));
+
+		execmem_code_store(word, new);
+		if (new)
+			return;
+	}
+}
+
+/* ---- What is remembered of a live block ---- */
+
+/* Whether the bits of `used` between the marks hold the count of unused bytes. */
+static bool fits_inline(const struct execmem_code_heap *heap, size_t count)
+{
+	return count >= heap->unused_bits + 2;
+}
+
+static size_t unused_table_bytes(const struct execmem_code_heap *heap)
+{
+	return (GROUP << heap->unused_shift) / 8;
+}
+
+static int make_table(struct execmem_code_region *region, unsigned char **slot, size_t bytes)
+{
+	struct execmem_code_heap *heap = region->heap;
+	struct execmem_allocator *allocator = heap->allocator;
+	void *table;
+	int error;
+
+	if (*slot)
+		return 0;
+	error = execmem_memory_get(&allocator->memory, &allocator->os, bytes, &table);
+	if (error)
+		return execmem_refuse(allocator, "map", error, bytes);
+	heap->side_bytes += bytes;
+	__atomic_store_n(slot, table, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int execmem_code_prepare(struct execmem_code_region *region, size_t i, size_t count, unsigned kind)
+{
+	const struct execmem_code_heap *heap = region->heap;
+	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT;
+	int error = 0;
+
+	if (!fits_inline(heap, count))
+		error = make_table(region, &region->unused[group], unused_table_bytes(heap));
+	if (!error && kind != heap->config.kind)
+		error = make_table(region, &region->kinds[group], GROUP);
+	return error;
+}
+
+/* Entries have 4, 8, 16 or 32 bits. Those of one byte are written one at a time: readers look at one. */
+static void put_entry(unsigned char *table, size_t entry, unsigned shift, size_t value)
+{
+	size_t at = entry << shift >> 3;
+
+	if (shift == 2) {
+		unsigned char old = table[at], half = entry % 2 ? 4 : 0;
+
+		__atomic_store_n(&table[at], (unsigned char)((old & ~(15u << half)) | value << half), __ATOMIC_RELAXED);
+		return;
+	}
+	for (unsigned byte = 0; byte < 1u << (shift - 3); byte++)
+		__atomic_store_n(&table[at + byte], (unsigned char)(value >> (8 * byte)), __ATOMIC_RELAXED);
+}
+
+static size_t get_entry(const unsigned char *table, size_t entry, unsigned shift)
+{
+	size_t at = entry << shift >> 3, value = 0;
+
+	if (shift == 2)
+		return __atomic_load_n(&table[at], __ATOMIC_RELAXED) >> (entry % 2 ? 4 : 0) & 15;
+	for (unsigned byte = 0; byte < 1u << (shift - 3); byte++)
+		value |= (size_t)__atomic_load_n(&table[at + byte], __ATOMIC_RELAXED) << (8 * byte);
+	return value;
+}
+
+/* The bits of `used` from `i` on become `value`. */
+static void put_bits(uintptr_t *used, size_t i, unsigned bits, uintptr_t value)
+{
+	uintptr_t *word = &used[i >> W_SHIFT], mask = ((uintptr_t)1 << bits) - 1;
+	unsigned shift = (unsigned)(i % W);
+
+	execmem_code_store(word, (*word & ~(mask << shift)) | value << shift);
+	if (shift + bits > W)
+		execmem_code_store(word + 1, (word[1] & ~(mask >> (W - shift))) | value >> (W - shift));
+}
+
+static uintptr_t get_bits(const uintptr_t *used, size_t i, unsigned bits)
+{
+	const uintptr_t *word = &used[i >> W_SHIFT];
+	unsigned shift = (unsigned)(i % W);
+	uintptr_t value = execmem_code_load(word) >> shift;
+
+	if (shift + bits > W)
+		value |= execmem_code_load(word + 1) << (W - shift);
+	return value & (((uintptr_t)1 << bits) - 1);
+}
+
+void execmem_code_remember(struct execmem_code_region *region, size_t i, size_t count, size_t unused, unsigned kind)
+{
+	const struct execmem_code_heap *heap = region->heap;
+	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT;
+	unsigned char *kinds = region->kinds[group];
+
+	if (fits_inline(heap, count)) {
+		/* The mark and the count as one: they mostly share a word. */
+		put_bits(region->used, i, heap->unused_bits + 1, unused << 1 | 1);
+	} else {
+		put_entry(region->unused[group], i % GROUP, heap->unused_shift, unused);
+		execmem_code_change(region->used, i, true);
+	}
+	if (kinds) {
+		__atomic_store_n(&kinds[i % GROUP], (unsigned char)(kind == heap->config.kind ? 0 : kind + 1),
+				 __ATOMIC_RELAXED);
+	}
+	execmem_code_change(region->used, i + count - 1, true);
+}
+
+size_t execmem_code_unused(const struct execmem_code_region *region, size_t i, size_t count)
+{
+	const struct execmem_code_heap *heap = region->heap;
+	const unsigned char *table;
+
+	if (fits_inline(heap, count))
+		return get_bits(region->used, i + 1, heap->unused_bits);
+	table = __atomic_load_n(&region->unused[i >> EXECMEM_CODE_GROUP_SHIFT], __ATOMIC_ACQUIRE);
+	return table ? get_entry(table, i % GROUP, heap->unused_shift) : 0;
+}
+
+unsigned execmem_code_kind_at(const struct execmem_code_region *region, size_t i)
+{
+	const unsigned char *table = __atomic_load_n(&region->kinds[i >> EXECMEM_CODE_GROUP_SHIFT], __ATOMIC_ACQUIRE);
+	unsigned kind = table ? __atomic_load_n(&table[i % GROUP], __ATOMIC_RELAXED) : 0;
+
+	return kind ? kind - 1 : region->heap->config.kind;
+}
+
+void execmem_code_forget_tables(struct execmem_code_region *region)
+{
+	struct execmem_code_heap *heap = region->heap;
+	struct execmem_allocator *allocator = heap->allocator;
+
+	for (size_t group = 0; group << EXECMEM_CODE_GROUP_SHIFT < region->top; group++) {
+		execmem_memory_put(&allocator->memory, &allocator->os, region->unused[group], unused_table_bytes(heap));
+		execmem_memory_put(&allocator->memory, &allocator->os, region->kinds[group], GROUP);
+	}
+}
+
+/* ---- Finding ---- */
+
+/* The region of a code heap, or null. */
+static const struct execmem_code_region *region_of(struct execmem_allocator *allocator, uintptr_t at, uintptr_t *word)
+{
+	const struct execmem_region_record *record;
+
+	*word = execmem_rangemap_find(&allocator->map, at);
+	record = execmem_rangemap_owner(*word);
+	return *word ? __atomic_load_n(&record->code, __ATOMIC_ACQUIRE) : NULL;
+}
+
+/* The first segment of the live block, or EXECMEM_CODE_NONE. */
+static size_t live_block(const struct execmem_code_region *region, uintptr_t at)
+{
+	size_t i = (at - region->start) >> region->heap->shift;
+
+	/* The record may lead to another region by now. */
+	if (i >= region->segments)
+		return EXECMEM_CODE_NONE;
+	i = execmem_code_previous(&region->blocks, i);
+	return i != EXECMEM_CODE_NONE && execmem_code_test(region->used, i) ? i : EXECMEM_CODE_NONE;
+}
+
+int execmem_code_find(struct execmem_allocator *allocator, const void *address, struct execmem_code *code)
+{
+	uintptr_t at = (uintptr_t)address, word;
+	const struct execmem_code_region *region = region_of(allocator, at, &word);
+	size_t i, end;
+	unsigned shift;
+
+	if (!region)
+		return EXECMEM_ERROR_NOT_FOUND;
+	i = live_block(region, at);
+	if (i == EXECMEM_CODE_NONE)
+		return EXECMEM_ERROR_NOT_FOUND;
+	end = execmem_code_next(&region->blocks, i + 1);
+	if (end == EXECMEM_CODE_NONE)
+		return EXECMEM_ERROR_NOT_FOUND;
+	shift = region->heap->shift;
+	code->rx.at = region->start + (i << shift);
+	code->bytes = (end - i) << shift;
+	code->code_bytes = code->bytes - execmem_code_unused(region, i, end - i);
+	code->kind = execmem_code_kind_at(region, i);
+	return 0;
+}
+
+int execmem_code_kind(struct execmem_allocator *allocator, const void *address)
+{
+	uintptr_t at = (uintptr_t)address, word;
+	const struct execmem_code_region *region = region_of(allocator, at, &word);
+	size_t i;
+
+	if (!region)
+		return execmem_rangemap_kind(word);
+	i = live_block(region, at);
+	return i == EXECMEM_CODE_NONE ? -1 : (int)execmem_code_kind_at(region, i);
+}

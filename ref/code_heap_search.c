@@ -1,0 +1,142 @@
+/*
+ * Where a code heap's policy puts a block.
+ */
+#include "code_heap.h"
+
+void execmem_code_index_insert(struct execmem_code_region *region, size_t i, size_t count)
+{
+	if (region->heap->config.policy == EXECMEM_CODE_FIRST)
+		execmem_code_first_insert(region, i, count);
+	else
+		execmem_code_best_insert(region, i, count);
+}
+
+void execmem_code_index_remove(struct execmem_code_region *region, size_t i, size_t count,
+			       struct execmem_code_change change)
+{
+	if (region->heap->config.policy == EXECMEM_CODE_FIRST)
+		execmem_code_first_remove(region, i, count, change);
+	else
+		execmem_code_best_remove(region, i, count, change);
+}
+
+/* The segments of a region that a block may have: [low, high). */
+struct window {
+	size_t low, high;
+};
+
+static bool window_of(const struct execmem_code_region *region, const struct execmem_near *near, struct window *window)
+{
+	unsigned shift = region->heap->shift;
+	uintptr_t start = region->start, last = start + ((region->segments << shift) - 1), low, high;
+
+	*window = (struct window){0, region->segments};
+	if (!near)
+		return true;
+	low = near->target > near->reach ? near->target - near->reach : 0;
+	high = near->reach > UINTPTR_MAX - near->target ? UINTPTR_MAX : near->target + near->reach;
+	if (low > last || high < start)
+		return false;
+	if (low > start)
+		window->low = (low - start + (((uintptr_t)1 << shift) - 1)) >> shift;
+	if (high < last)
+		window->high = (high - start + 1) >> shift;
+	return window->low < window->high;
+}
+
+/* The lowest place in a free block, or EXECMEM_CODE_NONE. What is left before it is no free block that is too small. */
+static size_t place_in(const struct execmem_code_region *region, const struct execmem_code_wish *wish,
+		       const struct window *window, size_t i, size_t count)
+{
+	size_t minimum = region->heap->config.minimum, base = region->start >> region->heap->shift;
+	size_t at = i > window->low ? i : window->low, end = i + count < window->high ? i + count : window->high;
+
+	if (at != i && at - i < minimum)
+		at = i + minimum;
+	at = ((base + at + wish->align - 1) & ~(wish->align - 1)) - base;
+	if (at != i && at - i < minimum)
+		at = ((base + i + minimum + wish->align - 1) & ~(wish->align - 1)) - base;
+	return at <= end && wish->count <= end - at ? at : EXECMEM_CODE_NONE;
+}
+
+static bool search_first(struct execmem_code_region *region, const struct execmem_code_wish *wish,
+			 const struct window *window, struct execmem_code_place *place, size_t *steps)
+{
+	size_t wanted = wish->count, tries = 0;
+	/* A block that begins below the window may reach into it. */
+	size_t i = window->low ? execmem_code_previous(&region->blocks, window->low) : 0;
+
+	for (;; i++) {
+		size_t count = wanted, at;
+
+		if (!execmem_code_first_next(region, &i, &count, steps) || i >= window->high)
+			return false;
+		at = place_in(region, wish, window, i, count);
+		if (at != EXECMEM_CODE_NONE) {
+			*place = (struct execmem_code_place){region, i, count, at};
+			return true;
+		}
+		if (++tries == EXECMEM_CODE_TRIES && !wish->all)
+			wanted = execmem_code_sure(region->heap, wish);
+	}
+}
+
+/* As search_first; a place already found, in a region below, stays unless this one's block is smaller. */
+static bool search_best(struct execmem_code_region *region, const struct execmem_code_wish *wish,
+			const struct window *window, struct execmem_code_place *place, size_t *steps)
+{
+	size_t low = window->low ? execmem_code_previous(&region->blocks, window->low) : 0;
+	size_t i = low, count = wish->count, sure = execmem_code_sure(region->heap, wish), tries = 0;
+
+	for (;;) {
+		size_t at;
+
+		if (!execmem_code_best_next(region, &i, &count, steps) || (place->region && count >= place->free_count))
+			return false;
+		if (i < low) {
+			i = low;
+			continue;
+		}
+		if (i >= window->high) {
+			i = low;
+			count++;
+			continue;
+		}
+		at = place_in(region, wish, window, i, count);
+		if (at != EXECMEM_CODE_NONE) {
+			*place = (struct execmem_code_place){region, i, count, at};
+			return true;
+		}
+		i++;
+		if (++tries >= EXECMEM_CODE_TRIES && !wish->all && count < sure) {
+			i = low;
+			count = sure;
+		}
+	}
+}
+
+bool execmem_code_search(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
+			 struct execmem_code_place *place)
+{
+	size_t steps = 0;
+	bool found = false;
+
+	place->region = NULL;
+	for (struct execmem_code_region *region = heap->regions; region; region = region->next) {
+		struct window window;
+
+		if (!window_of(region, wish->near, &window))
+			continue;
+		if (heap->config.policy == EXECMEM_CODE_BEST) {
+			found |= search_best(region, wish, &window, place, &steps);
+		} else if (search_first(region, wish, &window, place, &steps)) {
+			found = true;
+			break;
+		}
+	}
+	heap->searches++;
+	heap->steps += steps;
+	if (steps > heap->most_steps)
+		heap->most_steps = steps;
+	return found;
+}
