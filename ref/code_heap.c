@@ -24,20 +24,19 @@ static void note(struct execmem_code_heap *heap, struct news *news, enum execmem
 }
 
 /* The number of free blocks may have changed. */
-static void watch_list(struct execmem_code_heap *heap, struct news *news, size_t bytes)
+static inline void watch_list(struct execmem_code_heap *heap, struct news *news, size_t bytes)
 {
-	if (heap->free_count <= heap->config.free_blocks) {
+	if (heap->warned) {
 		if (heap->free_count <= heap->config.free_blocks / 2)
 			heap->warned = false;
-		return;
-	}
-	if (!heap->warned && execmem_code_list_length(heap) > heap->config.free_blocks) {
+	} else if (heap->free_count > heap->config.free_blocks &&
+		   execmem_code_list_length(heap) > heap->config.free_blocks) {
 		heap->warned = true;
 		note(heap, news, EXECMEM_CODE_FREE_LIST, bytes, 0);
 	}
 }
 
-static int begin(struct execmem_code_heap *heap)
+static inline int begin(struct execmem_code_heap *heap)
 {
 	int error = execmem_check_process(heap->allocator);
 
@@ -50,7 +49,7 @@ static int begin(struct execmem_code_heap *heap)
 	return EXECMEM_ERROR_STATE;
 }
 
-static void end(struct execmem_code_heap *heap, const struct news *news)
+static inline void end(struct execmem_code_heap *heap, const struct news *news)
 {
 	execmem_unlock(&heap->allocator->os, &heap->lock);
 	if (news->any)
@@ -137,13 +136,13 @@ static int allocate(struct execmem_code_heap *heap, size_t bytes, struct execmem
 	behind = place.free + place.free_count - (place.at + count);
 	if (behind < heap->config.minimum)
 		count += behind;
-	error = execmem_code_prepare(place.region, place.at, count, kind);
-	if (!error && place.at + count > place.region->committed)
+	if (place.at + count > place.region->committed) {
 		error = execmem_code_commit(place.region, place.at + count);
-	if (error) {
-		if (grown)
-			(void)execmem_code_release_region(grown);
-		return error;
+		if (error) {
+			if (grown)
+				(void)execmem_code_release_region(grown);
+			return error;
+		}
 	}
 	code->rx.at = place.region->start + (place.at << heap->shift);
 	code->bytes = count << heap->shift;
@@ -252,6 +251,7 @@ int execmem_code_free(struct execmem_code_heap *heap, execmem_rx rx)
 	if (!error) {
 		count = execmem_code_segments(region, i);
 		heap->unused_bytes -= execmem_code_unused(region, i, count);
+		execmem_code_forget(region, i, count);
 		heap->live_count--;
 		heap->frees++;
 		give(region, i, count);
@@ -267,21 +267,17 @@ static int shrink(struct execmem_code_region *region, size_t i, size_t bytes, si
 	struct execmem_code_heap *heap = region->heap;
 	size_t left = count_for(heap, bytes), rest = *count - left;
 	size_t unused = execmem_code_unused(region, i, *count);
-	unsigned kind = execmem_code_kind_at(region, i);
-	int error;
 
 	if (bytes > (*count << heap->shift) - unused)
 		return EXECMEM_ERROR_ARGUMENT;
 	if (rest < heap->config.minimum && execmem_code_test(region->used, i + *count))
 		rest = 0;
 	left = *count - rest;
-	error = execmem_code_prepare(region, i, left, kind);
-	if (error)
-		return error;
 	heap->unused_bytes -= unused;
 	unused = (left << heap->shift) - bytes;
 	heap->unused_bytes += unused;
-	execmem_code_remember(region, i, left, unused, kind);
+	/* Not execmem_code_forget: to readers the block stays what it is. */
+	execmem_code_remember(region, i, left, unused, execmem_code_kind_at(region, i));
 	if (rest) {
 		execmem_code_bits_set(&region->blocks, i + left);
 		give(region, i + left, rest);

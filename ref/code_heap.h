@@ -32,15 +32,15 @@ struct execmem_code_bits {
 	unsigned levels;
 };
 
-/* Free blocks of at most as many segments as a word has bits: by size, and for each size by group. */
+/* Free blocks of fewer segments than a word has bits: by size, and for each size by group. */
 struct execmem_code_classes {
 	/*
-	 * level[0][(g / bits of a word) * bits of a word + size - 1] has a bit for group g, if a free block of the size
+	 * level[0][(g / bits of a word) * bits of a word + size] has a bit for group g, if a free block of the size
 	 * begins in it; the levels above as in execmem_code_bits, one such hierarchy a size.
 	 */
 	uintptr_t *level[EXECMEM_CODE_LEVELS];
 	unsigned levels;
-	uintptr_t sizes; /* bit size - 1: there is one */
+	uintptr_t sizes; /* bit `size`: there is one */
 };
 
 /* A crit-bit tree (Bernstein) of larger free blocks, by size, then address. */
@@ -64,6 +64,16 @@ struct execmem_code_maxima {
 	unsigned levels;
 };
 
+/* A number by segment, for few or for many of them: code_heap_side.c. */
+struct execmem_code_side {
+	uint32_t *references; /* by group */
+	unsigned char *cells;
+	uint32_t most;  /* the largest number */
+	unsigned shift; /* in a table, a number has 1 << shift bits */
+	uint32_t fresh; /* units of cells from which on none was ever used */
+	uint32_t free[3];
+};
+
 struct execmem_code_region {
 	/* Read without a lock. */
 	uintptr_t start;
@@ -71,8 +81,8 @@ struct execmem_code_region {
 	struct execmem_code_heap *heap;
 	uintptr_t *used;
 	struct execmem_code_bits blocks;
-	unsigned char **unused; /* by group, null or a table for blocks that are too short: unused bytes by segment */
-	unsigned char **kinds;  /* by group, null or a table: kind + 1 by segment; 0: the heap's */
+	struct execmem_code_side unused; /* unused bytes of blocks that are too short to keep them in `used` */
+	struct execmem_code_side kinds;  /* kind + 1 of blocks of another kind than the heap's */
 
 	/* heap->lock */
 	struct execmem_code_region *next; /* by address */
@@ -92,7 +102,6 @@ struct execmem_code_heap {
 	struct execmem_code_config config;
 	unsigned shift;                            /* of a segment */
 	unsigned unused_bits;                      /* that the unused bytes of a block need */
-	unsigned unused_shift;                     /* an entry of a table of unused bytes has 1 << unused_shift bits */
 	struct execmem_code_heap *next, *previous; /* allocator->heaps_lock */
 
 	_Alignas(EXECMEM_LINE) struct execmem_lock lock;
@@ -102,7 +111,6 @@ struct execmem_code_heap {
 	size_t reserved_bytes;
 	size_t used, largest_used; /* segments */
 	size_t unused_bytes, free_count, live_count;
-	size_t side_bytes; /* of the tables of unused bytes and kinds */
 	uint64_t allocations, frees, searches, steps;
 	size_t most_steps;
 };
@@ -176,18 +184,24 @@ static inline size_t execmem_code_segments(const struct execmem_code_region *reg
 	return execmem_code_next(&region->blocks, i + 1) - i;
 }
 
-/*
- * Makes sure that what a live block of `count` segments at `i` has to remember can be written. A negative errno of the
- * system; what was made then stays, and does no harm.
- */
-EXECMEM_MUST_CHECK int execmem_code_prepare(struct execmem_code_region *region, size_t i, size_t count, unsigned kind);
-/* Writes it, after execmem_code_prepare; and marks the block used. */
+/* Writes what a live block of `count` segments at `i` has to remember, and marks it used. */
 void execmem_code_remember(struct execmem_code_region *region, size_t i, size_t count, size_t unused, unsigned kind);
+/* Forgets it; the marks stay. */
+void execmem_code_forget(struct execmem_code_region *region, size_t i, size_t count);
 /* Unused bytes of a live block. */
 size_t execmem_code_unused(const struct execmem_code_region *region, size_t i, size_t count);
 unsigned execmem_code_kind_at(const struct execmem_code_region *region, size_t i);
-/* Gives the tables back. */
-void execmem_code_forget_tables(struct execmem_code_region *region);
+
+/* Fits a side table to numbers up to `most`. */
+void execmem_code_side_measure(struct execmem_code_side *side, size_t most);
+/* Bytes that its cells may take; that they do. Its references take 4 a group. */
+size_t execmem_code_side_room(const struct execmem_code_side *side, size_t groups);
+size_t execmem_code_side_used(const struct execmem_code_side *side);
+/* The number of a segment, or 0. Needs no lock, as long as the segment's own number does not change. */
+uint32_t execmem_code_side_get(const struct execmem_code_side *side, size_t i);
+/* Sets it; forgets it. */
+void execmem_code_side_put(struct execmem_code_side *side, size_t i, uint32_t value);
+void execmem_code_side_drop(struct execmem_code_side *side, size_t i);
 
 /* ---- Indexes of free blocks; heap->lock is held ---- */
 

@@ -1,38 +1,31 @@
 /*
- * The free blocks of a region by size, then address: sizes up to the bits of a word each have a hierarchy of bits by
+ * The free blocks of a region by size, then address: sizes below the bits of a word each have a hierarchy of bits by
  * group, larger ones are in a tree (code_heap_trie.c).
  */
 #include "code_heap.h"
 
 #define W       EXECMEM_CODE_WORD_BITS
 #define W_SHIFT EXECMEM_CODE_WORD_SHIFT
+#define WORDS   ((unsigned)1 << (EXECMEM_CODE_GROUP_SHIFT - EXECMEM_CODE_WORD_SHIFT)) /* of a group */
 
 static uintptr_t *class_word(const struct execmem_code_classes *classes, unsigned level, size_t i, size_t count)
 {
-	return &classes->level[level][(i & ~(size_t)(W - 1)) + count - 1];
+	return &classes->level[level][(i & ~(size_t)(W - 1)) + count];
 }
 
-/*
- * The lowest free block of `count` segments, at most the bits of a word, that begins in the group of `from`, at `from`
- * or later, outside `but`.
- */
-static size_t find_in_group(const struct execmem_code_region *region, size_t from, size_t count,
-			    struct execmem_code_change but, size_t *steps)
+/* The lowest free block of `count` segments, fewer than a word has bits, that begins in the group, outside `but`. */
+static inline size_t find_in_group(const struct execmem_code_region *region, size_t group, size_t count,
+				   struct execmem_code_change but)
 {
-	const uintptr_t *blocks = region->blocks.level[0], *used = region->used;
-	size_t word = from >> W_SHIFT, end = ((from >> EXECMEM_CODE_GROUP_SHIFT) + 1)
-					     << (EXECMEM_CODE_GROUP_SHIFT - W_SHIFT);
-	uintptr_t mask = ~(uintptr_t)0 << (from % W);
+	size_t first = group << EXECMEM_CODE_GROUP_SHIFT;
+	const uintptr_t *blocks = &region->blocks.level[0][first >> W_SHIFT], *used = &region->used[first >> W_SHIFT];
 
-	for (; word < end; word++, mask = ~(uintptr_t)0) {
-		/* Free blocks with some block's beginning at the right distance. */
-		uintptr_t behind =
-			count == W ? blocks[word + 1] : blocks[word] >> count | blocks[word + 1] << (W - count);
-		uintptr_t here = blocks[word] & ~used[word] & behind & mask;
+	for (unsigned word = 0; word < WORDS; word++) {
+		/* Free blocks with some block's beginning at the right distance: hardly ever another one is between. */
+		uintptr_t here = blocks[word] & ~used[word] & (blocks[word] >> count | blocks[word + 1] << (W - count));
 
-		++*steps;
 		for (; here; here &= here - 1) {
-			size_t i = (word << W_SHIFT) + execmem_code_lowest(here);
+			size_t i = first + (word << W_SHIFT) + execmem_code_lowest(here);
 
 			if ((i < but.low || i >= but.high) && execmem_code_segments(region, i) == count)
 				return i;
@@ -41,9 +34,17 @@ static size_t find_in_group(const struct execmem_code_region *region, size_t fro
 	return EXECMEM_CODE_NONE;
 }
 
-static const struct execmem_code_change nothing = {0, 0};
+/* The lowest group of all that has a free block of the size. There is one. */
+static size_t lowest_group(const struct execmem_code_classes *classes, size_t count)
+{
+	size_t group = 0;
 
-/* The lowest group from `group` on that has a free block of the size. */
+	for (unsigned level = classes->levels; level--;)
+		group = (group << W_SHIFT) + execmem_code_lowest(*class_word(classes, level, group << W_SHIFT, count));
+	return group;
+}
+
+/* The lowest from `group` on, or EXECMEM_CODE_NONE. */
 static size_t next_group(const struct execmem_code_classes *classes, size_t group, size_t count, size_t *steps)
 {
 	size_t i = group;
@@ -66,33 +67,36 @@ static size_t next_group(const struct execmem_code_classes *classes, size_t grou
 	return EXECMEM_CODE_NONE;
 }
 
-/* The lowest free block from `from` on that has exactly `count` segments. */
+/* The lowest free block from `from` on that has exactly `count` segments, of which there are some. */
 static size_t next_of_size(const struct execmem_code_region *region, size_t from, size_t count, size_t *steps)
 {
+	struct execmem_code_change below = {0, from};
 	size_t group = from >> EXECMEM_CODE_GROUP_SHIFT, i;
 
-	if (!(region->classes.sizes >> (count - 1) & 1))
-		return EXECMEM_CODE_NONE;
 	if (from) {
-		i = find_in_group(region, from, count, nothing, steps);
+		*steps += WORDS;
+		i = find_in_group(region, group, count, below);
 		if (i != EXECMEM_CODE_NONE)
 			return i;
-		group++;
+		group = next_group(&region->classes, group + 1, count, steps);
+		if (group == EXECMEM_CODE_NONE)
+			return EXECMEM_CODE_NONE;
+	} else {
+		*steps += region->classes.levels;
+		group = lowest_group(&region->classes, count);
 	}
-	group = next_group(&region->classes, group, count, steps);
-	if (group == EXECMEM_CODE_NONE)
-		return EXECMEM_CODE_NONE;
-	return find_in_group(region, group << EXECMEM_CODE_GROUP_SHIFT, count, nothing, steps);
+	*steps += WORDS;
+	return find_in_group(region, group, count, (struct execmem_code_change){0, 0});
 }
 
 bool execmem_code_best_next(const struct execmem_code_region *region, size_t *i, size_t *count, size_t *steps)
 {
-	while (*count <= W) {
-		uintptr_t sizes = region->classes.sizes >> (*count - 1);
+	while (*count < W) {
+		uintptr_t sizes = region->classes.sizes >> *count;
 		size_t found;
 
 		if (!sizes) {
-			*count = W + 1;
+			*count = W;
 			*i = 0;
 			break;
 		}
@@ -116,7 +120,7 @@ void execmem_code_best_insert(struct execmem_code_region *region, size_t i, size
 	struct execmem_code_classes *classes = &region->classes;
 	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT;
 
-	if (count > W) {
+	if (count >= W) {
 		execmem_code_trie_insert(region, i, count);
 		return;
 	}
@@ -127,20 +131,20 @@ void execmem_code_best_insert(struct execmem_code_region *region, size_t i, size
 		if (old)
 			return;
 	}
-	classes->sizes |= (uintptr_t)1 << (count - 1);
+	classes->sizes |= (uintptr_t)1 << count;
 }
 
 void execmem_code_best_remove(struct execmem_code_region *region, size_t i, size_t count,
 			      struct execmem_code_change change)
 {
 	struct execmem_code_classes *classes = &region->classes;
-	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT, steps = 0;
+	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT;
 
-	if (count > W) {
+	if (count >= W) {
 		execmem_code_trie_remove(region, i, count);
 		return;
 	}
-	if (find_in_group(region, group << EXECMEM_CODE_GROUP_SHIFT, count, change, &steps) != EXECMEM_CODE_NONE)
+	if (find_in_group(region, group, count, change) != EXECMEM_CODE_NONE)
 		return;
 	for (unsigned level = 0; level < classes->levels; level++, group >>= W_SHIFT) {
 		uintptr_t *word = class_word(classes, level, group, count);
@@ -149,7 +153,7 @@ void execmem_code_best_remove(struct execmem_code_region *region, size_t i, size
 		if (*word)
 			return;
 	}
-	classes->sizes &= ~((uintptr_t)1 << (count - 1));
+	classes->sizes &= ~((uintptr_t)1 << count);
 }
 
 size_t execmem_code_best_largest(const struct execmem_code_region *region)
@@ -157,5 +161,5 @@ size_t execmem_code_best_largest(const struct execmem_code_region *region)
 	uintptr_t sizes = region->classes.sizes;
 	size_t large = execmem_code_trie_largest(region);
 
-	return large ? large : sizes ? execmem_code_highest(sizes) + 1 : 0;
+	return large ? large : sizes ? execmem_code_highest(sizes) : 0;
 }

@@ -60,7 +60,7 @@ void execmem_code_figures_locked(struct execmem_code_heap *heap, struct execmem_
 	struct execmem_code_figures sum = {0};
 	size_t top = 0, committed = 0, largest = 0;
 
-	sum.metadata_bytes = sizeof(*heap) + heap->side_bytes;
+	sum.metadata_bytes = sizeof(*heap);
 	sum.metadata_mapped = sum.metadata_bytes;
 	for (const struct execmem_code_region *region = heap->regions; region; region = region->next) {
 		size_t free = largest_free(region);

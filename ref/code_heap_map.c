@@ -5,7 +5,6 @@
 
 #define W       EXECMEM_CODE_WORD_BITS
 #define W_SHIFT EXECMEM_CODE_WORD_SHIFT
-#define GROUP   ((size_t)1 << EXECMEM_CODE_GROUP_SHIFT)
 
 /* ---- Bits ---- */
 
@@ -85,67 +84,6 @@ static bool fits_inline(const struct execmem_code_heap *heap, size_t count)
 	return count >= heap->unused_bits + 2;
 }
 
-static size_t unused_table_bytes(const struct execmem_code_heap *heap)
-{
-	return (GROUP << heap->unused_shift) / 8;
-}
-
-static int make_table(struct execmem_code_region *region, unsigned char **slot, size_t bytes)
-{
-	struct execmem_code_heap *heap = region->heap;
-	struct execmem_allocator *allocator = heap->allocator;
-	void *table;
-	int error;
-
-	if (*slot)
-		return 0;
-	error = execmem_memory_get(&allocator->memory, &allocator->os, bytes, &table);
-	if (error)
-		return execmem_refuse(allocator, "map", error, bytes);
-	heap->side_bytes += bytes;
-	__atomic_store_n(slot, table, __ATOMIC_RELEASE);
-	return 0;
-}
-
-int execmem_code_prepare(struct execmem_code_region *region, size_t i, size_t count, unsigned kind)
-{
-	const struct execmem_code_heap *heap = region->heap;
-	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT;
-	int error = 0;
-
-	if (!fits_inline(heap, count))
-		error = make_table(region, &region->unused[group], unused_table_bytes(heap));
-	if (!error && kind != heap->config.kind)
-		error = make_table(region, &region->kinds[group], GROUP);
-	return error;
-}
-
-/* Entries have 4, 8, 16 or 32 bits. Those of one byte are written one at a time: readers look at one. */
-static void put_entry(unsigned char *table, size_t entry, unsigned shift, size_t value)
-{
-	size_t at = entry << shift >> 3;
-
-	if (shift == 2) {
-		unsigned char old = table[at], half = entry % 2 ? 4 : 0;
-
-		__atomic_store_n(&table[at], (unsigned char)((old & ~(15u << half)) | value << half), __ATOMIC_RELAXED);
-		return;
-	}
-	for (unsigned byte = 0; byte < 1u << (shift - 3); byte++)
-		__atomic_store_n(&table[at + byte], (unsigned char)(value >> (8 * byte)), __ATOMIC_RELAXED);
-}
-
-static size_t get_entry(const unsigned char *table, size_t entry, unsigned shift)
-{
-	size_t at = entry << shift >> 3, value = 0;
-
-	if (shift == 2)
-		return __atomic_load_n(&table[at], __ATOMIC_RELAXED) >> (entry % 2 ? 4 : 0) & 15;
-	for (unsigned byte = 0; byte < 1u << (shift - 3); byte++)
-		value |= (size_t)__atomic_load_n(&table[at + byte], __ATOMIC_RELAXED) << (8 * byte);
-	return value;
-}
-
 /* The bits of `used` from `i` on become `value`. */
 static void put_bits(uintptr_t *used, size_t i, unsigned bits, uintptr_t value)
 {
@@ -171,51 +109,41 @@ static uintptr_t get_bits(const uintptr_t *used, size_t i, unsigned bits)
 void execmem_code_remember(struct execmem_code_region *region, size_t i, size_t count, size_t unused, unsigned kind)
 {
 	const struct execmem_code_heap *heap = region->heap;
-	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT;
-	unsigned char *kinds = region->kinds[group];
 
 	if (fits_inline(heap, count)) {
 		/* The mark and the count as one: they mostly share a word. */
 		put_bits(region->used, i, heap->unused_bits + 1, unused << 1 | 1);
 	} else {
-		put_entry(region->unused[group], i % GROUP, heap->unused_shift, unused);
+		execmem_code_side_put(&region->unused, i, (uint32_t)unused);
 		execmem_code_change(region->used, i, true);
 	}
-	if (kinds) {
-		__atomic_store_n(&kinds[i % GROUP], (unsigned char)(kind == heap->config.kind ? 0 : kind + 1),
-				 __ATOMIC_RELAXED);
-	}
+	if (kind != heap->config.kind)
+		execmem_code_side_put(&region->kinds, i, kind + 1);
 	execmem_code_change(region->used, i + count - 1, true);
+}
+
+void execmem_code_forget(struct execmem_code_region *region, size_t i, size_t count)
+{
+	if (!fits_inline(region->heap, count))
+		execmem_code_side_drop(&region->unused, i);
+	if (region->kinds.references[i >> EXECMEM_CODE_GROUP_SHIFT])
+		execmem_code_side_drop(&region->kinds, i);
 }
 
 size_t execmem_code_unused(const struct execmem_code_region *region, size_t i, size_t count)
 {
 	const struct execmem_code_heap *heap = region->heap;
-	const unsigned char *table;
 
 	if (fits_inline(heap, count))
 		return get_bits(region->used, i + 1, heap->unused_bits);
-	table = __atomic_load_n(&region->unused[i >> EXECMEM_CODE_GROUP_SHIFT], __ATOMIC_ACQUIRE);
-	return table ? get_entry(table, i % GROUP, heap->unused_shift) : 0;
+	return execmem_code_side_get(&region->unused, i);
 }
 
 unsigned execmem_code_kind_at(const struct execmem_code_region *region, size_t i)
 {
-	const unsigned char *table = __atomic_load_n(&region->kinds[i >> EXECMEM_CODE_GROUP_SHIFT], __ATOMIC_ACQUIRE);
-	unsigned kind = table ? __atomic_load_n(&table[i % GROUP], __ATOMIC_RELAXED) : 0;
+	uint32_t kind = execmem_code_side_get(&region->kinds, i);
 
 	return kind ? kind - 1 : region->heap->config.kind;
-}
-
-void execmem_code_forget_tables(struct execmem_code_region *region)
-{
-	struct execmem_code_heap *heap = region->heap;
-	struct execmem_allocator *allocator = heap->allocator;
-
-	for (size_t group = 0; group << EXECMEM_CODE_GROUP_SHIFT < region->top; group++) {
-		execmem_memory_put(&allocator->memory, &allocator->os, region->unused[group], unused_table_bytes(heap));
-		execmem_memory_put(&allocator->memory, &allocator->os, region->kinds[group], GROUP);
-	}
 }
 
 /* ---- Finding ---- */

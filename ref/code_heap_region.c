@@ -73,7 +73,19 @@ static void lay_maxima(struct layout *layout, struct execmem_code_maxima *maxima
 /* Large free blocks are not neighbours: so many there can be. */
 static size_t large_blocks(size_t segments)
 {
-	return segments / (W + 2) + 1;
+	return segments / (W + 1) + 1;
+}
+
+static void lay_side(struct layout *layout, struct execmem_code_side *side, size_t groups)
+{
+	side->references = lay(layout, groups * sizeof(*side->references));
+	side->cells = lay(layout, execmem_code_side_room(side, groups));
+}
+
+/* What the unused bytes of a block are at most: the minimum less a byte, and a remainder below the minimum. */
+static size_t most_unused(const struct execmem_code_config *config)
+{
+	return (2 * (size_t)config->minimum - 1) * config->segment_bytes - 1;
 }
 
 static void lay_all(struct layout *layout, struct execmem_code_region *region)
@@ -82,8 +94,8 @@ static void lay_all(struct layout *layout, struct execmem_code_region *region)
 
 	lay_blocks(layout, region);
 	region->used = lay(layout, map_words(region) * sizeof(uintptr_t));
-	region->unused = lay(layout, groups * sizeof(*region->unused));
-	region->kinds = lay(layout, groups * sizeof(*region->kinds));
+	lay_side(layout, &region->unused, groups);
+	lay_side(layout, &region->kinds, groups);
 	if (region->heap->config.policy == EXECMEM_CODE_FIRST) {
 		lay_maxima(layout, &region->maxima, groups);
 	} else {
@@ -95,15 +107,24 @@ static void lay_all(struct layout *layout, struct execmem_code_region *region)
 
 size_t execmem_code_region_metadata(const struct execmem_code_region *region)
 {
-	struct execmem_code_region used = {.segments = region->top, .heap = region->heap};
+	struct execmem_code_region used = *region;
 	struct layout layout = {NULL, 0};
+	size_t groups;
 
 	if (region->top == 0)
-		return 0;
+		return sizeof(*region);
+	used.segments = region->top;
+	groups = (used.segments >> EXECMEM_CODE_GROUP_SHIFT) + 1;
 	lay_all(&layout, &used);
-	if (region->heap->config.policy == EXECMEM_CODE_BEST)
-		layout.bytes -=
-			(large_blocks(region->top) + 1 - region->trie.fresh) * sizeof(struct execmem_code_trie_node);
+	/* Of cells and nodes there are as many as were needed, not as there may be. */
+	layout.bytes -= execmem_code_side_room(&region->unused, groups) - execmem_code_side_used(&region->unused);
+	layout.bytes -= execmem_code_side_room(&region->kinds, groups) - execmem_code_side_used(&region->kinds);
+	if (region->kinds.fresh == 1)
+		layout.bytes -= groups * sizeof(*region->kinds.references);
+	if (region->heap->config.policy != EXECMEM_CODE_FIRST) {
+		layout.bytes += region->trie.fresh * sizeof(struct execmem_code_trie_node);
+		layout.bytes -= (large_blocks(used.segments) + 1) * sizeof(struct execmem_code_trie_node);
+	}
 	return layout.bytes + sizeof(*region);
 }
 
@@ -113,6 +134,8 @@ static int make_tables(struct execmem_code_region *region)
 	struct layout layout = {NULL, 0};
 	int error;
 
+	execmem_code_side_measure(&region->unused, most_unused(&region->heap->config));
+	execmem_code_side_measure(&region->kinds, EXECMEM_KIND_MAX + 1);
 	lay_all(&layout, region);
 	region->table_bytes = layout.bytes;
 	error = execmem_memory_get(&allocator->memory, &allocator->os, region->table_bytes, &region->tables);
@@ -204,7 +227,6 @@ int execmem_code_release_region(struct execmem_code_region *region)
 		return error;
 	}
 	unlink_region(region);
-	execmem_code_forget_tables(region);
 	put_region(region);
 	return 0;
 }
@@ -278,18 +300,6 @@ static bool config_is_right(const struct execmem_code_config *config)
 	       (config->region_bytes - 1) / config->segment_bytes < EXECMEM_CODE_SEGMENTS_MAX;
 }
 
-/* What the unused bytes of a block need: at most the minimum less a byte, and a remainder below the minimum. */
-static void measure_unused(struct execmem_code_heap *heap)
-{
-	size_t most = (2 * (size_t)heap->config.minimum - 1) * heap->config.segment_bytes - 1;
-
-	while (most >> heap->unused_bits)
-		heap->unused_bits++;
-	heap->unused_shift = 2;
-	while (1u << heap->unused_shift < heap->unused_bits)
-		heap->unused_shift++;
-}
-
 static void put_heap(struct execmem_code_heap *heap)
 {
 	struct execmem_allocator *allocator = heap->allocator;
@@ -318,7 +328,8 @@ int execmem_code_heap_create(struct execmem_allocator *allocator, const struct e
 	made->config = *config;
 	while ((size_t)1 << made->shift < config->segment_bytes)
 		made->shift++;
-	measure_unused(made);
+	while (most_unused(config) >> made->unused_bits)
+		made->unused_bits++;
 	error = add_region(made, units(config->region_bytes), NULL, &region);
 	if (error) {
 		put_heap(made);

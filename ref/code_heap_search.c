@@ -115,25 +115,50 @@ static bool search_best(struct execmem_code_region *region, const struct execmem
 	}
 }
 
-bool execmem_code_search(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
-			 struct execmem_code_place *place)
+/* The common case: any address will do, and any segment. */
+static bool search_anywhere(struct execmem_code_heap *heap, size_t wanted, struct execmem_code_place *place,
+			    size_t *steps)
 {
-	size_t steps = 0;
-	bool found = false;
+	for (struct execmem_code_region *region = heap->regions; region; region = region->next) {
+		size_t i = 0, count = wanted;
+		bool first = heap->config.policy == EXECMEM_CODE_FIRST;
 
-	place->region = NULL;
+		if (!(first ? execmem_code_first_next(region, &i, &count, steps)
+			    : execmem_code_best_next(region, &i, &count, steps)))
+			continue;
+		if (!place->region || count < place->free_count)
+			*place = (struct execmem_code_place){region, i, count, i};
+		if (first)
+			break;
+	}
+	return place->region != NULL;
+}
+
+static bool search_window(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
+			  struct execmem_code_place *place, size_t *steps)
+{
 	for (struct execmem_code_region *region = heap->regions; region; region = region->next) {
 		struct window window;
 
 		if (!window_of(region, wish->near, &window))
 			continue;
-		if (heap->config.policy == EXECMEM_CODE_BEST) {
-			found |= search_best(region, wish, &window, place, &steps);
-		} else if (search_first(region, wish, &window, place, &steps)) {
-			found = true;
+		if (heap->config.policy != EXECMEM_CODE_FIRST)
+			(void)search_best(region, wish, &window, place, steps);
+		else if (search_first(region, wish, &window, place, steps))
 			break;
-		}
 	}
+	return place->region != NULL;
+}
+
+bool execmem_code_search(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
+			 struct execmem_code_place *place)
+{
+	size_t steps = 0;
+	bool found;
+
+	place->region = NULL;
+	found = wish->align == 1 && !wish->near ? search_anywhere(heap, wish->count, place, &steps)
+						: search_window(heap, wish, place, &steps);
 	heap->searches++;
 	heap->steps += steps;
 	if (steps > heap->most_steps)

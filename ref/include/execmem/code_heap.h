@@ -177,7 +177,6 @@ EXECMEM_MUST_CHECK int execmem_code_free(struct execmem_code_heap *heap, execmem
  *
  * EXECMEM_ERROR_ARGUMENT  bytes is 0, or more than the code has
  * EXECMEM_ERROR_NOT_FOUND, _INTERIOR, _FREED, _FORKED, _STATE  as execmem_code_free
- * A negative errno, as of execmem_code_allocate: bookkeeping cannot be had
  */
 EXECMEM_MUST_CHECK int execmem_code_shrink(struct execmem_code_heap *heap, execmem_rx rx, size_t bytes,
 					   size_t *block_bytes);
