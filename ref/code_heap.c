@@ -111,6 +111,8 @@ static void take(const struct execmem_code_place *place, size_t count, size_t un
 		execmem_code_index_insert(region, place->at + count, behind);
 		heap->free_count++;
 	}
+	if (heap->config.policy == EXECMEM_CODE_NEAR)
+		execmem_code_near_changed(region, place->at, count, true);
 	if (place->at + count > region->top)
 		region->top = place->at + count;
 	heap->used += count;
@@ -230,6 +232,8 @@ static void give(struct execmem_code_region *region, size_t i, size_t count)
 	if (above)
 		execmem_code_bits_clear(&region->blocks, middle);
 	execmem_code_index_insert(region, low, high - low);
+	if (heap->config.policy == EXECMEM_CODE_NEAR)
+		execmem_code_near_changed(region, i, count, false);
 	heap->free_count += 1 - (size_t)below - (size_t)above;
 	heap->used -= count;
 }

@@ -91,7 +91,10 @@ struct execmem_code_region {
 	size_t top;                          /* segments below which blocks have been */
 	struct execmem_code_classes classes; /* best */
 	struct execmem_code_trie trie;
-	struct execmem_code_maxima maxima; /* first */
+	struct execmem_code_maxima maxima;  /* first */
+	struct execmem_code_maxima windows; /* near: free segments of each window; 0 where none was ever used */
+	uint32_t *bounds;                   /* near: of the largest part of each */
+	size_t counted;                     /* near: windows below this segment are counted */
 	void *tables;
 	size_t table_bytes;
 };
@@ -111,6 +114,8 @@ struct execmem_code_heap {
 	size_t reserved_bytes;
 	size_t used, largest_used; /* segments */
 	size_t unused_bytes, free_count, live_count;
+	struct execmem_code_region *near_region; /* near: the window that was chosen last */
+	size_t near_window;
 	uint64_t allocations, frees, searches, steps;
 	size_t most_steps;
 };
@@ -238,6 +243,11 @@ void execmem_code_trie_remove(struct execmem_code_region *region, size_t i, size
 size_t execmem_code_trie_largest(const struct execmem_code_region *region);
 bool execmem_code_trie_next(const struct execmem_code_region *region, size_t *i, size_t *count, size_t *steps);
 
+/* Sets a leaf, and the maxima above it. */
+void execmem_code_maxima_set(struct execmem_code_maxima *maxima, size_t leaf, uint32_t value);
+/* Segments were taken, or given back. */
+void execmem_code_near_changed(struct execmem_code_region *region, size_t i, size_t count, bool taken);
+
 /* ---- Searching; heap->lock is held ---- */
 
 struct execmem_code_wish {
@@ -253,6 +263,23 @@ struct execmem_code_place {
 	size_t at;               /* where in it */
 };
 
+/* Segments [low, high) of a region. */
+struct execmem_code_range {
+	size_t low, high;
+};
+
+/* Those that a block near a target may have; all for null. False where there are none. */
+bool execmem_code_range_of(const struct execmem_code_region *region, const struct execmem_near *near,
+			   struct execmem_code_range *range);
+/*
+ * The lowest place inside a range in the free block of `count` segments at `i`, or EXECMEM_CODE_NONE. What is left
+ * before it is no free block that is too small.
+ */
+size_t execmem_code_place_in(const struct execmem_code_region *region, const struct execmem_code_wish *wish,
+			     const struct execmem_code_range *range, size_t i, size_t count);
+/* What of the policy `near` is not `best`. False where that is to be asked. */
+bool execmem_code_near_search(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
+			      struct execmem_code_place *place, size_t *steps);
 /* Finds a place by the heap's policy. */
 bool execmem_code_search(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
 			 struct execmem_code_place *place);

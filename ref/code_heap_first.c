@@ -55,9 +55,9 @@ static size_t largest_other(const struct execmem_code_region *region, size_t seg
 	return largest;
 }
 
-static void set_maximum(struct execmem_code_maxima *maxima, size_t group, uint32_t value)
+void execmem_code_maxima_set(struct execmem_code_maxima *maxima, size_t leaf, uint32_t value)
 {
-	size_t i = group;
+	size_t i = leaf;
 
 	for (unsigned level = 0; level < maxima->levels && maxima->level[level][i] != value; level++) {
 		const uint32_t *child;
@@ -77,7 +77,7 @@ void execmem_code_first_insert(struct execmem_code_region *region, size_t i, siz
 	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT;
 
 	if (count > region->maxima.level[0][group])
-		set_maximum(&region->maxima, group, (uint32_t)count);
+		execmem_code_maxima_set(&region->maxima, group, (uint32_t)count);
 }
 
 void execmem_code_first_remove(struct execmem_code_region *region, size_t i, size_t count,
@@ -86,7 +86,7 @@ void execmem_code_first_remove(struct execmem_code_region *region, size_t i, siz
 	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT;
 
 	if (count == region->maxima.level[0][group])
-		set_maximum(&region->maxima, group, (uint32_t)largest_other(region, i, change));
+		execmem_code_maxima_set(&region->maxima, group, (uint32_t)largest_other(region, i, change));
 }
 
 /* The lowest group from `group` on with a free block of `count` segments. */

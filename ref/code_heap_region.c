@@ -103,6 +103,13 @@ static void lay_all(struct layout *layout, struct execmem_code_region *region)
 		region->trie.nodes =
 			lay(layout, (large_blocks(region->segments) + 1) * sizeof(struct execmem_code_trie_node));
 	}
+	if (region->heap->config.policy == EXECMEM_CODE_NEAR) {
+		size_t each = region->heap->allocator->window_bytes >> region->heap->shift;
+		size_t windows = (region->segments + each - 1) / each;
+
+		lay_maxima(layout, &region->windows, windows);
+		region->bounds = lay(layout, windows * sizeof(*region->bounds));
+	}
 }
 
 size_t execmem_code_region_metadata(const struct execmem_code_region *region)
@@ -226,6 +233,8 @@ int execmem_code_release_region(struct execmem_code_region *region)
 		__atomic_store_n(&record->code, region, __ATOMIC_RELEASE);
 		return error;
 	}
+	if (region->heap->near_region == region)
+		region->heap->near_region = NULL;
 	unlink_region(region);
 	put_region(region);
 	return 0;
@@ -285,6 +294,7 @@ struct execmem_code_config execmem_code_config_default(void)
 		.minimum = 1,
 		.policy = EXECMEM_CODE_BEST,
 		.region_bytes = EXECMEM_CODE_REGION_DEFAULT,
+		.near_percent = EXECMEM_CODE_NEAR_PERCENT_DEFAULT,
 		.maximum_bytes = SIZE_MAX & ~(UNIT - 1),
 		.free_blocks = EXECMEM_CODE_FREE_BLOCKS_DEFAULT,
 	};
@@ -294,8 +304,9 @@ static bool config_is_right(const struct execmem_code_config *config)
 {
 	return config->segment_bytes >= EXECMEM_CODE_SEGMENT_MIN && config->segment_bytes <= EXECMEM_CODE_SEGMENT_MAX &&
 	       (config->segment_bytes & (config->segment_bytes - 1)) == 0 && config->minimum >= 1 &&
-	       config->minimum <= EXECMEM_CODE_MINIMUM_MAX && (unsigned)config->policy <= EXECMEM_CODE_BEST &&
-	       config->kind <= EXECMEM_KIND_MAX && config->region_bytes >= config->minimum * config->segment_bytes &&
+	       config->minimum <= EXECMEM_CODE_MINIMUM_MAX && (unsigned)config->policy <= EXECMEM_CODE_NEAR &&
+	       config->near_percent <= 100 && config->kind <= EXECMEM_KIND_MAX &&
+	       config->region_bytes >= config->minimum * config->segment_bytes &&
 	       config->region_bytes <= config->maximum_bytes && config->maximum_bytes % UNIT == 0 &&
 	       (config->region_bytes - 1) / config->segment_bytes < EXECMEM_CODE_SEGMENTS_MAX;
 }
@@ -315,7 +326,8 @@ int execmem_code_heap_create(struct execmem_allocator *allocator, const struct e
 	void *memory;
 	int error;
 
-	if (!allocator || !config || !heap || !config_is_right(config))
+	if (!allocator || !config || !heap || !config_is_right(config) ||
+	    config->segment_bytes > allocator->window_bytes)
 		return EXECMEM_ERROR_ARGUMENT;
 	error = execmem_check_process(allocator);
 	if (error)

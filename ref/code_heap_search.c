@@ -20,17 +20,13 @@ void execmem_code_index_remove(struct execmem_code_region *region, size_t i, siz
 		execmem_code_best_remove(region, i, count, change);
 }
 
-/* The segments of a region that a block may have: [low, high). */
-struct window {
-	size_t low, high;
-};
-
-static bool window_of(const struct execmem_code_region *region, const struct execmem_near *near, struct window *window)
+bool execmem_code_range_of(const struct execmem_code_region *region, const struct execmem_near *near,
+			   struct execmem_code_range *range)
 {
 	unsigned shift = region->heap->shift;
 	uintptr_t start = region->start, last = start + ((region->segments << shift) - 1), low, high;
 
-	*window = (struct window){0, region->segments};
+	*range = (struct execmem_code_range){0, region->segments};
 	if (!near)
 		return true;
 	low = near->target > near->reach ? near->target - near->reach : 0;
@@ -38,18 +34,17 @@ static bool window_of(const struct execmem_code_region *region, const struct exe
 	if (low > last || high < start)
 		return false;
 	if (low > start)
-		window->low = (low - start + (((uintptr_t)1 << shift) - 1)) >> shift;
+		range->low = (low - start + (((uintptr_t)1 << shift) - 1)) >> shift;
 	if (high < last)
-		window->high = (high - start + 1) >> shift;
-	return window->low < window->high;
+		range->high = (high - start + 1) >> shift;
+	return range->low < range->high;
 }
 
-/* The lowest place in a free block, or EXECMEM_CODE_NONE. What is left before it is no free block that is too small. */
-static size_t place_in(const struct execmem_code_region *region, const struct execmem_code_wish *wish,
-		       const struct window *window, size_t i, size_t count)
+size_t execmem_code_place_in(const struct execmem_code_region *region, const struct execmem_code_wish *wish,
+			     const struct execmem_code_range *range, size_t i, size_t count)
 {
 	size_t minimum = region->heap->config.minimum, base = region->start >> region->heap->shift;
-	size_t at = i > window->low ? i : window->low, end = i + count < window->high ? i + count : window->high;
+	size_t at = i > range->low ? i : range->low, end = i + count < range->high ? i + count : range->high;
 
 	if (at != i && at - i < minimum)
 		at = i + minimum;
@@ -60,18 +55,18 @@ static size_t place_in(const struct execmem_code_region *region, const struct ex
 }
 
 static bool search_first(struct execmem_code_region *region, const struct execmem_code_wish *wish,
-			 const struct window *window, struct execmem_code_place *place, size_t *steps)
+			 const struct execmem_code_range *range, struct execmem_code_place *place, size_t *steps)
 {
 	size_t wanted = wish->count, tries = 0;
-	/* A block that begins below the window may reach into it. */
-	size_t i = window->low ? execmem_code_previous(&region->blocks, window->low) : 0;
+	/* A block that begins below the range may reach into it. */
+	size_t i = range->low ? execmem_code_previous(&region->blocks, range->low) : 0;
 
 	for (;; i++) {
 		size_t count = wanted, at;
 
-		if (!execmem_code_first_next(region, &i, &count, steps) || i >= window->high)
+		if (!execmem_code_first_next(region, &i, &count, steps) || i >= range->high)
 			return false;
-		at = place_in(region, wish, window, i, count);
+		at = execmem_code_place_in(region, wish, range, i, count);
 		if (at != EXECMEM_CODE_NONE) {
 			*place = (struct execmem_code_place){region, i, count, at};
 			return true;
@@ -83,9 +78,9 @@ static bool search_first(struct execmem_code_region *region, const struct execme
 
 /* As search_first; a place already found, in a region below, stays unless this one's block is smaller. */
 static bool search_best(struct execmem_code_region *region, const struct execmem_code_wish *wish,
-			const struct window *window, struct execmem_code_place *place, size_t *steps)
+			const struct execmem_code_range *range, struct execmem_code_place *place, size_t *steps)
 {
-	size_t low = window->low ? execmem_code_previous(&region->blocks, window->low) : 0;
+	size_t low = range->low ? execmem_code_previous(&region->blocks, range->low) : 0;
 	size_t i = low, count = wish->count, sure = execmem_code_sure(region->heap, wish), tries = 0;
 
 	for (;;) {
@@ -97,12 +92,12 @@ static bool search_best(struct execmem_code_region *region, const struct execmem
 			i = low;
 			continue;
 		}
-		if (i >= window->high) {
+		if (i >= range->high) {
 			i = low;
 			count++;
 			continue;
 		}
-		at = place_in(region, wish, window, i, count);
+		at = execmem_code_place_in(region, wish, range, i, count);
 		if (at != EXECMEM_CODE_NONE) {
 			*place = (struct execmem_code_place){region, i, count, at};
 			return true;
@@ -134,17 +129,17 @@ static bool search_anywhere(struct execmem_code_heap *heap, size_t wanted, struc
 	return place->region != NULL;
 }
 
-static bool search_window(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
+static bool search_within(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
 			  struct execmem_code_place *place, size_t *steps)
 {
 	for (struct execmem_code_region *region = heap->regions; region; region = region->next) {
-		struct window window;
+		struct execmem_code_range range;
 
-		if (!window_of(region, wish->near, &window))
+		if (!execmem_code_range_of(region, wish->near, &range))
 			continue;
 		if (heap->config.policy != EXECMEM_CODE_FIRST)
-			(void)search_best(region, wish, &window, place, steps);
-		else if (search_first(region, wish, &window, place, steps))
+			(void)search_best(region, wish, &range, place, steps);
+		else if (search_first(region, wish, &range, place, steps))
 			break;
 	}
 	return place->region != NULL;
@@ -157,8 +152,12 @@ bool execmem_code_search(struct execmem_code_heap *heap, const struct execmem_co
 	bool found;
 
 	place->region = NULL;
-	found = wish->align == 1 && !wish->near ? search_anywhere(heap, wish->count, place, &steps)
-						: search_window(heap, wish, place, &steps);
+	if (heap->config.policy == EXECMEM_CODE_NEAR && execmem_code_near_search(heap, wish, place, &steps))
+		found = true;
+	else if (wish->align == 1 && !wish->near)
+		found = search_anywhere(heap, wish->count, place, &steps);
+	else
+		found = search_within(heap, wish, place, &steps);
 	heap->searches++;
 	heap->steps += steps;
 	if (steps > heap->most_steps)

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "test.h"
 
-#include <execmem/code_heap.h>
+#include "../code_heap.h"
 
 #include <string.h>
 #include <sys/wait.h>
@@ -65,7 +65,7 @@ struct choice {
 /* Whether free block a comes before b in one region. */
 static bool comes_before(const struct region *r, size_t a, size_t b)
 {
-	if (config.policy == EXECMEM_CODE_BEST && r->block[a].count != r->block[b].count)
+	if (config.policy != EXECMEM_CODE_FIRST && r->block[a].count != r->block[b].count)
 		return r->block[a].count < r->block[b].count;
 	return a < b;
 }
@@ -126,12 +126,163 @@ static bool choose(size_t need, size_t align, const struct execmem_near *near, b
 
 		if (!choose_in(i, need, align, low, high, all, &in))
 			continue;
-		if (!found || (config.policy == EXECMEM_CODE_BEST &&
+		if (!found || (config.policy != EXECMEM_CODE_FIRST &&
 			       region[i].block[in.block].count < region[choice->region].block[choice->block].count))
 			*choice = in;
 		found = true;
 	}
 	return found;
+}
+
+/* ---- The policy that prefers windows; what is mapped now is looked up in the library's own list ---- */
+
+static size_t window_bytes;
+static uintptr_t chosen; /* a window, or 0 */
+
+static uintptr_t most(uintptr_t a, uintptr_t b)
+{
+	return a > b ? a : b;
+}
+
+static uintptr_t least(uintptr_t a, uintptr_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The smallest part in [low, high) of a region. */
+static bool choose_part(size_t index, size_t need, size_t align, uintptr_t low, uintptr_t high, struct choice *choice)
+{
+	const struct region *r = &region[index];
+	uintptr_t at = r->start;
+	size_t smallest = SIZE_MAX;
+
+	for (size_t b = 0; b < r->blocks; at += r->block[b].count * segment, b++) {
+		uintptr_t start = most(at, low), end = least(at + r->block[b].count * segment, high), found;
+
+		if (r->block[b].code)
+			continue;
+		if (start != at && start - at < config.minimum * segment)
+			start = at + config.minimum * segment;
+		if (end < start || end - start < need || end - start >= smallest)
+			continue;
+		found = place(at, r->block[b].count * segment, need, align, low, high - 1);
+		if (!found)
+			continue;
+		*choice = (struct choice){index, b, found};
+		smallest = end - start;
+	}
+	return smallest != SIZE_MAX;
+}
+
+/* The same in what is allowed near a target: whole segments. */
+static bool choose_allowed(size_t index, size_t need, size_t align, const struct execmem_near *near, uintptr_t low,
+			   uintptr_t high, struct choice *choice)
+{
+	uintptr_t start = region[index].start, end = start + region[index].segments * segment;
+
+	if (near) {
+		uintptr_t from = near->target > near->reach ? near->target - near->reach : 0;
+		uintptr_t to = near->reach > UINTPTR_MAX - near->target ? UINTPTR_MAX : near->target + near->reach;
+
+		if (from >= end || to < start)
+			return false;
+		if (from > start)
+			low = most(low, start + up(from - start, segment));
+		if (to < end - 1)
+			high = least(high, start + (to - start + 1) / segment * segment);
+	}
+	high = least(high, end);
+	return low < high && choose_part(index, need, align, low, high, choice);
+}
+
+static bool choose_mapped(size_t need, size_t align, const struct execmem_near *near, struct choice *choice)
+{
+	for (const struct execmem_mapping *mapping = allocator->cache.newest; mapping; mapping = mapping->older) {
+		for (size_t i = 0; i < regions; i++) {
+			uintptr_t low = region[i].start + mapping->offset;
+
+			if (mapping->region->start == region[i].start &&
+			    choose_allowed(i, need, align, near, low, low + mapping->bytes, choice))
+				return true;
+		}
+	}
+	for (size_t i = 0; i < regions && chosen; i++) {
+		if (chosen - region[i].start < region[i].segments * segment &&
+		    choose_allowed(i, need, align, near, chosen, chosen + window_bytes, choice))
+			return true;
+	}
+	return false;
+}
+
+static size_t free_in(const struct region *r, uintptr_t low, uintptr_t high)
+{
+	uintptr_t at = r->start;
+	size_t sum = 0;
+
+	for (size_t b = 0; b < r->blocks; at += r->block[b].count * segment, b++) {
+		uintptr_t from = most(at, low), to = least(at + r->block[b].count * segment, high);
+
+		sum += !r->block[b].code && from < to ? to - from : 0;
+	}
+	return sum;
+}
+
+static bool choose_emptiest(size_t need, struct choice *choice)
+{
+	size_t best = config.near_percent * (window_bytes / segment);
+
+	best = best ? up(best, 100) / 100 * segment - 1 : 0;
+	for (size_t i = 0; i < regions; i++) {
+		const struct region *r = &region[i];
+		uintptr_t end = r->start + r->segments * segment, top = r->start + r->top * segment;
+
+		for (uintptr_t low = r->start; low < top; low += window_bytes) {
+			uintptr_t high = least(low + window_bytes, end);
+			struct choice in;
+
+			if (free_in(r, low, high) > best && choose_part(i, need, segment, low, high, &in)) {
+				best = free_in(r, low, high);
+				*choice = in;
+				chosen = low;
+			}
+		}
+	}
+	return choice->at != 0;
+}
+
+static bool choose_end(size_t need, size_t align, const struct execmem_near *near, struct choice *choice)
+{
+	for (size_t i = 0; i < regions; i++) {
+		const struct region *r = &region[i];
+		uintptr_t start = r->start + r->segments * segment - r->block[r->blocks - 1].count * segment;
+		uintptr_t window = start - (start - r->start) % window_bytes;
+
+		if (r->block[r->blocks - 1].code)
+			continue;
+		for (; window < r->start + r->segments * segment; window += window_bytes) {
+			if (choose_allowed(i, need, align, near, most(window, start), window + window_bytes, choice) &&
+			    choice->block == r->blocks - 1) {
+				chosen = window;
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+static bool choose_by_policy(size_t need, size_t align, const struct execmem_near *near, bool all,
+			     struct choice *choice)
+{
+	choice->at = 0;
+	if (config.policy == EXECMEM_CODE_NEAR && need <= window_bytes) {
+		if (choose_mapped(need, align, near, choice))
+			return true;
+		if (align == segment && !near && choose_emptiest(need, choice))
+			return true;
+		if (choose_end(need, align, near, choice))
+			return true;
+	}
+	return choose(need, align, near, all, choice);
 }
 
 static void insert(struct region *r, size_t at, struct block block)
@@ -361,10 +512,10 @@ static void do_allocate(const struct step *step)
 	}
 	for (size_t i = 0; i < regions; i++)
 		reserved += region[i].segments * segment;
-	fits = choose(need, align, request.near, false, &choice);
+	fits = choose_by_policy(need, align, request.near, false, &choice);
 	error = execmem_code_allocate(heap, bytes, &request, &code);
 	if (!fits && error) {
-		EXPECT(!choose(need, align, request.near, true, &choice));
+		EXPECT(!choose_by_policy(need, align, request.near, true, &choice));
 		EXPECT_EQUAL(0, code.bytes);
 		EXPECT_EQUAL(full + 1, warned_full);
 		if (error == EXECMEM_ERROR_FULL)
@@ -381,10 +532,10 @@ static void do_allocate(const struct step *step)
 	if (!fits) {
 		know_region(code.rx.at);
 		if (regions > grown) {
-			fits = choose(need, align, request.near, false, &choice);
+			fits = choose_by_policy(need, align, request.near, false, &choice);
 		} else {
 			EXPECT(align > segment);
-			fits = choose(need, align, request.near, true, &choice);
+			fits = choose_by_policy(need, align, request.near, true, &choice);
 		}
 		EXPECT(fits);
 	}
@@ -481,6 +632,18 @@ static void do_shrink(const struct step *step)
 	}
 }
 
+/* Opens the windows of a block. */
+static void do_write(const struct step *step)
+{
+	static const unsigned char code[64];
+	size_t r, b, bytes;
+
+	if (!pick(step->b, &r, &b))
+		return;
+	bytes = region[r].block[b].code < sizeof(code) ? region[r].block[b].code : sizeof(code);
+	OK(execmem_write(allocator, (execmem_rx){address(&region[r], b)}, code, bytes, 0));
+}
+
 static void do_wrong(void)
 {
 	struct execmem_code code = {.bytes = 7};
@@ -511,7 +674,6 @@ static void do_step(const struct step *step)
 	case 9:
 	case 10:
 	case 11:
-	case 12:
 		do_free(step);
 		break;
 	case 13:
@@ -519,6 +681,9 @@ static void do_step(const struct step *step)
 		break;
 	case 14:
 		do_shrink(step);
+		break;
+	case 12:
+		do_write(step);
 		break;
 	case 15:
 		for (uint64_t random = step->b | 1; random; random = random >> 16) {
@@ -551,6 +716,14 @@ static void warn(void *context, const struct execmem_code_warning *warning)
 	}
 }
 
+static unsigned cached;
+
+static void change(struct execmem_config *allocator_config)
+{
+	allocator_config->window_bytes = window_bytes;
+	allocator_config->rw_cache = cached;
+}
+
 static void run(uint64_t seed, const struct step *steps, const bool *left_out)
 {
 	uint64_t state = seed * 0x9e3779b97f4a7c15u + 1, random;
@@ -562,20 +735,27 @@ static void run(uint64_t seed, const struct step *steps, const bool *left_out)
 	config = execmem_code_config_default();
 	config.segment_bytes = segment = (size_t)16 << (random & 8 ? random % 4 : random % 9);
 	config.minimum = random >> 16 & 1 ? 1 : 1 + (random >> 20) % (random >> 26 & 1 ? 8 : 64);
-	config.policy = random >> 32 & 1 ? EXECMEM_CODE_FIRST : EXECMEM_CODE_BEST;
+	config.policy = (enum execmem_code_policy)((random >> 32) % 3);
+	config.near_percent = (unsigned)(random >> 44) % 101;
 	config.region_bytes = up(UNIT * (1 + (random >> 36) % 4), config.minimum * segment);
 	config.maximum_bytes = up(config.region_bytes, UNIT) + UNIT * ((random >> 40) % 28);
 	config.kind = (unsigned)(random >> 48) % 4;
 	config.free_blocks = 1 + (random >> 52) % 20;
 	config.warn = warn;
 	config.context = &heap;
-	allocator = make(NULL);
+	window_bytes = UNIT >> (random >> 56) % 4;
+	cached = (unsigned)(random >> 58) % 5;
+	if (verbose)
+		fprintf(stderr, "\tsegment %zu, minimum %u, policy %d, percent %u, window %zu, %u cached\n", segment,
+			config.minimum, (int)config.policy, config.near_percent, window_bytes, cached);
+	allocator = make(change);
 	OK(execmem_code_heap_create(allocator, &config, &heap));
 	/* Find the region that is there. */
 	OK(execmem_code_allocate(heap, 1, NULL, &code));
 	know_region(code.rx.at);
 	OK(execmem_code_free(heap, code.rx));
 	largest_used = region[0].top = code.bytes / segment;
+	chosen = config.minimum * segment <= window_bytes ? region[0].start : 0;
 	for (int i = 0; i < STEPS; i++) {
 		if (!left_out[i])
 			do_step(&steps[i]);

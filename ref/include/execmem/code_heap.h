@@ -22,16 +22,32 @@
 
 struct execmem_code_heap;
 
-#define EXECMEM_CODE_SEGMENT_MIN         16
-#define EXECMEM_CODE_SEGMENT_MAX         4096
-#define EXECMEM_CODE_MINIMUM_MAX         64
-#define EXECMEM_CODE_REGION_DEFAULT      16777216
-#define EXECMEM_CODE_FREE_BLOCKS_DEFAULT 10000 /* hotspot-8029799 */
+#define EXECMEM_CODE_SEGMENT_MIN          16
+#define EXECMEM_CODE_SEGMENT_MAX          4096
+#define EXECMEM_CODE_MINIMUM_MAX          64
+#define EXECMEM_CODE_REGION_DEFAULT       16777216
+#define EXECMEM_CODE_NEAR_PERCENT_DEFAULT 50
+#define EXECMEM_CODE_FREE_BLOCKS_DEFAULT  10000 /* hotspot-8029799 */
 
 /* Where a block goes among the free blocks that it fits into. It is cut from their beginning. */
 enum execmem_code_policy {
 	EXECMEM_CODE_FIRST, /* the lowest address */
-	EXECMEM_CODE_BEST   /* the smallest; of equals, the lowest address */
+	EXECMEM_CODE_BEST,  /* the smallest; of equals, the lowest address */
+	/*
+	 * Where writing it needs no other mapping: fewer mappings are made (execmem/rwcache.h), for more address space.
+	 * Windows are as the allocator's, counted from the region's beginning. A part is what of a free block lies in
+	 * one window, or in what one mapping covers, without what must stay before it so as not to be a free block
+	 *below the minimum. A block is cut from the beginning of a part.
+	 *	1. Of what is mapped for writing now, most recent first, and then of the window that 2 or 3 chose last:
+	 *	   the smallest part that it fits into; of equals, the lowest.
+	 *	2. Unless it has an alignment above a segment's, or a target: of the windows up to the last that was
+	 *ever used, with at least near_percent of a whole one's bytes free, the one with most of them, of equals the
+	 *	   lowest, that has such a part.
+	 *	3. The end of the lowest region that ends in a free block: that block's first window in which it fits.
+	 *	4. As EXECMEM_CODE_BEST: a block larger than a window, or where nothing else is left. It may lie across
+	 *	   windows.
+	 */
+	EXECMEM_CODE_NEAR
 };
 
 /*
@@ -84,6 +100,7 @@ struct execmem_code_config {
 	size_t segment_bytes; /* a power of two, EXECMEM_CODE_SEGMENT_MIN to _MAX */
 	unsigned minimum;     /* of a block, in segments: 1 to EXECMEM_CODE_MINIMUM_MAX */
 	enum execmem_code_policy policy;
+	unsigned near_percent; /* 0 to 100: less makes more mappings, and more takes more memory */
 	/* Reserved at first: at least a block. Each further region is as large as all before it, if it can be. */
 	size_t region_bytes;
 	size_t maximum_bytes; /* reserved at most, in all regions; whole units */
@@ -103,7 +120,7 @@ struct execmem_code_config execmem_code_config_default(void);
 /*
  * Makes a heap with its first region, of which nothing is committed.
  *
- * EXECMEM_ERROR_ARGUMENT  a value outside the bounds of struct execmem_code_config
+ * EXECMEM_ERROR_ARGUMENT  a value outside the bounds of struct execmem_code_config, or a segment larger than a window
  * The errors of execmem_reserve; and of the system, where bookkeeping cannot be had
  */
 EXECMEM_MUST_CHECK int execmem_code_heap_create(struct execmem_allocator *allocator,
