@@ -141,10 +141,13 @@ uint32_t execmem_code_side_get(const struct execmem_code_side *side, size_t i)
 		if (class_of(at) == TABLE) {
 			value = get_in_table(side, cell, place);
 		} else {
-			int n = find_entry(side, cell, class_of(at), place);
-			uint32_t entry = n < 0 ? 0 : get_entry(side, cell, (unsigned)n);
+			/* Each entry is read once: free ones may become another segment's at any time. */
+			for (unsigned n = 0; n < entries(side, class_of(at)); n++) {
+				uint32_t entry = get_entry(side, cell, n);
 
-			value = entry ? (entry >> ENTRY_SEGS) - 1 : 0;
+				if (entry && (entry & (GROUP - 1)) == place)
+					value = (entry >> ENTRY_SEGS) - 1;
+			}
 		}
 		if (__atomic_load_n(reference, __ATOMIC_RELAXED) == at)
 			return value;
