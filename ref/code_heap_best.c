@@ -6,32 +6,66 @@
 
 #define W       EXECMEM_CODE_WORD_BITS
 #define W_SHIFT EXECMEM_CODE_WORD_SHIFT
-#define WORDS   ((unsigned)1 << (EXECMEM_CODE_GROUP_SHIFT - EXECMEM_CODE_WORD_SHIFT)) /* of a group */
+#define WORDS   4u /* of a group */
+
+_Static_assert(WORDS << EXECMEM_CODE_WORD_SHIFT == 1u << EXECMEM_CODE_GROUP_SHIFT, "words of a group");
 
 static uintptr_t *class_word(const struct execmem_code_classes *classes, unsigned level, size_t i, size_t count)
 {
 	return &classes->level[level][(i & ~(size_t)(W - 1)) + count];
 }
 
-/* The lowest free block of `count` segments, fewer than a word has bits, that begins in the group, outside `but`. */
-static inline size_t find_in_group(const struct execmem_code_region *region, size_t group, size_t count,
-				   struct execmem_code_change but)
+/* Free blocks that begin in a word of the map, with some block's beginning `count` segments behind: hardly ever is
+ * another one between the two. */
+static inline uintptr_t candidates(const uintptr_t *blocks, const uintptr_t *used, size_t count)
+{
+	return *blocks & ~*used & (*blocks >> count | blocks[1] << (W - count));
+}
+
+/* The lowest free block of `count` segments, fewer than a word has bits, that begins in the group, at `from` or behind.
+ */
+static inline size_t find_in_group(const struct execmem_code_region *region, size_t group, size_t from, size_t count)
 {
 	size_t first = group << EXECMEM_CODE_GROUP_SHIFT;
 	const uintptr_t *blocks = &region->blocks.level[0][first >> W_SHIFT], *used = &region->used[first >> W_SHIFT];
 
 	for (unsigned word = 0; word < WORDS; word++) {
-		/* Free blocks with some block's beginning at the right distance: hardly ever another one is between. */
-		uintptr_t here = blocks[word] & ~used[word] & (blocks[word] >> count | blocks[word + 1] << (W - count));
+		uintptr_t here = candidates(blocks + word, used + word, count);
 
 		for (; here; here &= here - 1) {
 			size_t i = first + (word << W_SHIFT) + execmem_code_lowest(here);
 
-			if ((i < but.low || i >= but.high) && execmem_code_segments(region, i) == count)
+			if (i >= from && execmem_code_segments(region, i) == count)
 				return i;
 		}
 	}
 	return EXECMEM_CODE_NONE;
+}
+
+/* Whether the group of block `own` has another free block of the size, outside `but`. */
+static inline bool has_other(const struct execmem_code_region *region, size_t own, size_t count,
+			     struct execmem_code_change but)
+{
+	size_t first = own >> EXECMEM_CODE_GROUP_SHIFT << EXECMEM_CODE_GROUP_SHIFT;
+	const uintptr_t *blocks = &region->blocks.level[0][first >> W_SHIFT], *used = &region->used[first >> W_SHIFT];
+	uintptr_t here[WORDS], any = 0;
+
+	for (unsigned word = 0; word < WORDS; word++)
+		here[word] = candidates(blocks + word, used + word, count);
+	here[own >> W_SHIFT & (WORDS - 1)] &= ~((uintptr_t)1 << (own % W));
+	for (unsigned word = 0; word < WORDS; word++)
+		any |= here[word];
+	if (!any)
+		return false;
+	for (unsigned word = 0; word < WORDS; word++) {
+		for (; here[word]; here[word] &= here[word] - 1) {
+			size_t i = first + (word << W_SHIFT) + execmem_code_lowest(here[word]);
+
+			if ((i < but.low || i >= but.high) && execmem_code_segments(region, i) == count)
+				return true;
+		}
+	}
+	return false;
 }
 
 /* The lowest group of all that has a free block of the size. There is one. */
@@ -70,12 +104,11 @@ static size_t next_group(const struct execmem_code_classes *classes, size_t grou
 /* The lowest free block from `from` on that has exactly `count` segments, of which there are some. */
 static size_t next_of_size(const struct execmem_code_region *region, size_t from, size_t count, size_t *steps)
 {
-	struct execmem_code_change below = {0, from};
 	size_t group = from >> EXECMEM_CODE_GROUP_SHIFT, i;
 
 	if (from) {
 		*steps += WORDS;
-		i = find_in_group(region, group, count, below);
+		i = find_in_group(region, group, from, count);
 		if (i != EXECMEM_CODE_NONE)
 			return i;
 		group = next_group(&region->classes, group + 1, count, steps);
@@ -86,7 +119,7 @@ static size_t next_of_size(const struct execmem_code_region *region, size_t from
 		group = lowest_group(&region->classes, count);
 	}
 	*steps += WORDS;
-	return find_in_group(region, group, count, (struct execmem_code_change){0, 0});
+	return find_in_group(region, group, 0, count);
 }
 
 bool execmem_code_best_next(const struct execmem_code_region *region, size_t *i, size_t *count, size_t *steps)
@@ -144,7 +177,7 @@ void execmem_code_best_remove(struct execmem_code_region *region, size_t i, size
 		execmem_code_trie_remove(region, i, count);
 		return;
 	}
-	if (find_in_group(region, group, count, change) != EXECMEM_CODE_NONE)
+	if (has_other(region, i, count, change))
 		return;
 	for (unsigned level = 0; level < classes->levels; level++, group >>= W_SHIFT) {
 		uintptr_t *word = class_word(classes, level, group, count);

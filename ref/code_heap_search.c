@@ -116,7 +116,7 @@ static bool search_anywhere(struct execmem_code_heap *heap, size_t wanted, struc
 {
 	for (struct execmem_code_region *region = heap->regions; region; region = region->next) {
 		size_t i = 0, count = wanted;
-		bool first = heap->config.policy == EXECMEM_CODE_FIRST;
+		const bool first = heap->config.policy == EXECMEM_CODE_FIRST;
 
 		if (!(first ? execmem_code_first_next(region, &i, &count, steps)
 			    : execmem_code_best_next(region, &i, &count, steps)))

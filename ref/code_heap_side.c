@@ -51,7 +51,7 @@ static unsigned class_of(uint32_t reference)
 	return reference & 3;
 }
 
-static unsigned char *cell_of(const struct execmem_code_side *side, uint32_t reference)
+static void *cell_of(const struct execmem_code_side *side, uint32_t reference)
 {
 	return side->cells + (size_t)(reference >> 2) * CELL;
 }
@@ -61,58 +61,69 @@ static unsigned entries(const struct execmem_code_side *side, unsigned class)
 	return (unsigned)(CELL << class) / (is_narrow(side) ? 2 : 4);
 }
 
-static uint32_t get_entry(const struct execmem_code_side *side, const unsigned char *cell, unsigned n)
+static uint32_t get_entry(const struct execmem_code_side *side, const void *cell, unsigned n)
 {
-	/* Cells are aligned to their size at least. */
-	if (is_narrow(side))
-		return __atomic_load_n((const uint16_t *)(const void *)cell + n, __ATOMIC_ACQUIRE);
-	return __atomic_load_n((const uint32_t *)(const void *)cell + n, __ATOMIC_ACQUIRE);
+	const uint16_t *narrow = cell;
+	const uint32_t *wide = cell;
+
+	return is_narrow(side) ? __atomic_load_n(&narrow[n], __ATOMIC_ACQUIRE)
+			       : __atomic_load_n(&wide[n], __ATOMIC_ACQUIRE);
 }
 
-static void put_entry(const struct execmem_code_side *side, unsigned char *cell, unsigned n, uint32_t entry)
+static void put_entry(const struct execmem_code_side *side, void *cell, unsigned n, uint32_t entry)
 {
+	uint16_t *narrow = cell;
+	uint32_t *wide = cell;
+
 	if (is_narrow(side))
-		__atomic_store_n((uint16_t *)(void *)cell + n, (uint16_t)entry, __ATOMIC_RELEASE);
+		__atomic_store_n(&narrow[n], (uint16_t)entry, __ATOMIC_RELEASE);
 	else
-		__atomic_store_n((uint32_t *)(void *)cell + n, entry, __ATOMIC_RELEASE);
+		__atomic_store_n(&wide[n], entry, __ATOMIC_RELEASE);
 }
 
-static uint32_t get_in_table(const struct execmem_code_side *side, const unsigned char *table, size_t place)
+static uint32_t get_in_table(const struct execmem_code_side *side, const void *table, size_t place)
 {
+	const unsigned char *bytes = table;
+	const uint16_t *halves = table;
+	const uint32_t *words = table;
+
 	switch (side->shift) {
 	case 2:
-		return __atomic_load_n(&table[place / 2], __ATOMIC_ACQUIRE) >> (place % 2 * 4) & 15;
+		return __atomic_load_n(&bytes[place / 2], __ATOMIC_ACQUIRE) >> (place % 2 * 4) & 15;
 	case 3:
-		return __atomic_load_n(&table[place], __ATOMIC_ACQUIRE);
+		return __atomic_load_n(&bytes[place], __ATOMIC_ACQUIRE);
 	case 4:
-		return __atomic_load_n((const uint16_t *)(const void *)table + place, __ATOMIC_ACQUIRE);
+		return __atomic_load_n(&halves[place], __ATOMIC_ACQUIRE);
 	default:
-		return __atomic_load_n((const uint32_t *)(const void *)table + place, __ATOMIC_ACQUIRE);
+		return __atomic_load_n(&words[place], __ATOMIC_ACQUIRE);
 	}
 }
 
-static void put_in_table(const struct execmem_code_side *side, unsigned char *table, size_t place, uint32_t value)
+static void put_in_table(const struct execmem_code_side *side, void *table, size_t place, uint32_t value)
 {
+	unsigned char *bytes = table;
+	uint16_t *halves = table;
+	uint32_t *words = table;
 	unsigned half = place % 2 * 4;
 
 	switch (side->shift) {
 	case 2:
-		value = (table[place / 2] & ~(15u << half)) | value << half;
-		__atomic_store_n(&table[place / 2], (unsigned char)value, __ATOMIC_RELEASE);
+		value = (bytes[place / 2] & ~(15u << half)) | value << half;
+		__atomic_store_n(&bytes[place / 2], (unsigned char)value, __ATOMIC_RELEASE);
 		break;
 	case 3:
-		__atomic_store_n(&table[place], (unsigned char)value, __ATOMIC_RELEASE);
+		__atomic_store_n(&bytes[place], (unsigned char)value, __ATOMIC_RELEASE);
 		break;
 	case 4:
-		__atomic_store_n((uint16_t *)(void *)table + place, (uint16_t)value, __ATOMIC_RELEASE);
+		__atomic_store_n(&halves[place], (uint16_t)value, __ATOMIC_RELEASE);
 		break;
 	default:
-		__atomic_store_n((uint32_t *)(void *)table + place, value, __ATOMIC_RELEASE);
+		__atomic_store_n(&words[place], value, __ATOMIC_RELEASE);
 	}
 }
 
 /* The entry of a place in a list: its index, or where one is free, or -1. */
-static int find_entry(const struct execmem_code_side *side, const unsigned char *cell, unsigned class, size_t place)
+static int find_entry(const struct execmem_code_side *side, const void *cell, unsigned class, size_t place)
 {
 	int free = -1;
 
@@ -134,7 +145,7 @@ uint32_t execmem_code_side_get(const struct execmem_code_side *side, size_t i)
 
 	for (;;) {
 		uint32_t at = __atomic_load_n(reference, __ATOMIC_ACQUIRE), value = 0;
-		const unsigned char *cell = cell_of(side, at);
+		const void *cell = cell_of(side, at);
 
 		if (!at)
 			return 0;
@@ -160,10 +171,12 @@ static uint32_t take_cell(struct execmem_code_side *side, unsigned class)
 	uint32_t reference;
 
 	if (class < TABLE && side->free[class]) {
+		uint32_t *words = cell_of(side, side->free[class]);
+
 		reference = side->free[class];
-		side->free[class] = *(uint32_t *)(void *)cell_of(side, reference);
-		for (size_t n = 0; n < CELL << class; n += sizeof(uint32_t))
-			__atomic_store_n((uint32_t *)(void *)(cell_of(side, reference) + n), 0, __ATOMIC_RELAXED);
+		side->free[class] = words[0];
+		for (size_t n = 0; n < (CELL << class) / sizeof(*words); n++)
+			__atomic_store_n(&words[n], 0, __ATOMIC_RELAXED);
 		return reference;
 	}
 	reference = side->fresh << 2 | class;
@@ -171,12 +184,21 @@ static uint32_t take_cell(struct execmem_code_side *side, unsigned class)
 	return reference;
 }
 
+/* The reader that may still be looking at it will see that its reference has changed. */
+static void free_cell(struct execmem_code_side *side, uint32_t reference)
+{
+	uint32_t *words = cell_of(side, reference);
+
+	__atomic_store_n(&words[0], side->free[class_of(reference)], __ATOMIC_RELAXED);
+	side->free[class_of(reference)] = reference;
+}
+
 /* Moves a group's numbers to a larger cell. */
 static uint32_t enlarge(struct execmem_code_side *side, uint32_t old)
 {
 	unsigned class = old ? class_of(old) + 1 : 0;
 	uint32_t made = take_cell(side, class);
-	unsigned char *from = cell_of(side, old), *to = cell_of(side, made);
+	void *from = cell_of(side, old), *to = cell_of(side, made);
 
 	for (unsigned n = 0; old && n < entries(side, class_of(old)); n++) {
 		uint32_t entry = get_entry(side, from, n);
@@ -210,10 +232,8 @@ void execmem_code_side_put(struct execmem_code_side *side, size_t i, uint32_t va
 	if (at == old)
 		return;
 	__atomic_store_n(reference, at, __ATOMIC_RELEASE);
-	if (old) {
-		__atomic_store_n((uint32_t *)(void *)cell_of(side, old), side->free[class_of(old)], __ATOMIC_RELAXED);
-		side->free[class_of(old)] = old;
-	}
+	if (old)
+		free_cell(side, old);
 }
 
 void execmem_code_side_drop(struct execmem_code_side *side, size_t i)
