@@ -26,6 +26,37 @@ static void *churn(void *argument)
 	return NULL;
 }
 
+struct books {
+	size_t live, free, unused, used;
+	bool last_free;
+};
+
+static int count_block(void *context, const struct execmem_code *block)
+{
+	struct books *books = context;
+
+	/* Free neighbours are merged. */
+	EXPECT(block->code_bytes || !books->last_free);
+	books->last_free = block->code_bytes == 0;
+	books->live += block->code_bytes != 0;
+	books->used += block->code_bytes ? block->bytes : 0;
+	books->unused += block->code_bytes ? block->bytes - block->code_bytes : 0;
+	return 0;
+}
+
+/* Nothing is half done. */
+static void check_books(void)
+{
+	struct execmem_code_figures figures;
+	struct books books = {0};
+
+	OK(execmem_code_walk(heap, count_block, &books));
+	OK(execmem_code_figures(heap, &figures));
+	EXPECT_EQUAL(books.live, figures.live_blocks);
+	EXPECT_EQUAL(books.used, figures.used_bytes);
+	EXPECT_EQUAL(books.unused, figures.unused_bytes);
+}
+
 static void go_on(const struct execmem_code *old, unsigned char value)
 {
 	unsigned char code[100];
@@ -56,7 +87,7 @@ int main(void)
 	OK(execmem_code_allocate(heap, sizeof(code), NULL, &block));
 	OK(execmem_write(allocator, block.rx, code, sizeof(code), 0));
 	EXPECT_EQUAL(0, pthread_create(&thread, NULL, churn, NULL));
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 100; i++) {
 		pid_t child;
 
 		OK(execmem_fork_prepare(allocator));
@@ -71,6 +102,7 @@ int main(void)
 			EXPECT_EQUAL(EXECMEM_ERROR_FORKED, execmem_code_heap_create(allocator, &config, &heap));
 			OK(execmem_code_find(allocator, (const void *)block.rx.at, &other));
 			OK(execmem_fork_child(allocator));
+			check_books();
 			go_on(&block, 2);
 			OK(execmem_code_heap_destroy(heap));
 			OK(execmem_destroy(allocator));

@@ -807,7 +807,7 @@ static void cut(uint64_t seed, const struct step *steps, bool *left_out)
 int main(int argc, char **argv)
 {
 	uint64_t sequences = argc > 1 ? strtoull(argv[1], NULL, 0) : 40,
-		 first = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+		 first = argc > 2 ? strtoull(argv[2], NULL, 0) : 130;
 
 	for (size_t i = 0; i < REGIONS; i++)
 		region[i].block = malloc((BLOCKS + 1) * sizeof(struct block));
