@@ -798,7 +798,7 @@ static void cut(uint64_t seed, const struct step *steps, bool *left_out)
 
 			memcpy(saved, left_out, sizeof(saved));
 			memset(left_out + from, true, (size_t)(to - from));
-			if (memcmp(saved, left_out, sizeof(saved)) && passes(seed, steps, left_out, true))
+			if (memcmp(saved, left_out, sizeof(saved)) != 0 && passes(seed, steps, left_out, true))
 				memcpy(left_out, saved, sizeof(saved));
 		}
 	}
