@@ -73,6 +73,7 @@ struct execmem_region_face {
 	size_t bytes;
 	void *owner;
 	struct execmem_region_record *record;
+	struct execmem_code_region *code; /* atomic: null, or what a code heap knows of the region */
 };
 
 #define EXECMEM_FACES 64 /* in a piece of memory */
@@ -85,7 +86,6 @@ struct execmem_region_record {
 	uintptr_t start;
 	size_t bytes;
 	struct execmem_region_face *face;
-	struct execmem_code_region *code;    /* atomic: null, or what a code heap knows of it */
 	struct execmem_allocator *allocator; /* for ever */
 	struct execmem_unit *units;
 	unsigned char *published; /* one bit a granule, or null: all of it may have been executed */

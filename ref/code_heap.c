@@ -193,8 +193,8 @@ int execmem_code_allocate(struct execmem_code_heap *heap, size_t bytes, const st
 static int locate(struct execmem_code_heap *heap, execmem_rx rx, struct execmem_code_region **region, size_t *i)
 {
 	uintptr_t at = rx.at, word = execmem_rangemap_find(&heap->allocator->map, at);
-	const struct execmem_region_record *record = execmem_rangemap_owner(word);
-	struct execmem_code_region *found = word ? __atomic_load_n(&record->code, __ATOMIC_ACQUIRE) : NULL;
+	const struct execmem_region_face *face = execmem_rangemap_owner(word);
+	struct execmem_code_region *found = word ? __atomic_load_n(&face->code, __ATOMIC_ACQUIRE) : NULL;
 	size_t offset, block;
 
 	if (!found || found->heap != heap)

@@ -151,11 +151,11 @@ unsigned execmem_code_kind_at(const struct execmem_code_region *region, size_t i
 /* The region of a code heap, or null. */
 static const struct execmem_code_region *region_of(struct execmem_allocator *allocator, uintptr_t at, uintptr_t *word)
 {
-	const struct execmem_region_record *record;
+	const struct execmem_region_face *face;
 
 	*word = execmem_rangemap_find(&allocator->map, at);
-	record = execmem_rangemap_owner(*word);
-	return *word ? __atomic_load_n(&record->code, __ATOMIC_ACQUIRE) : NULL;
+	face = execmem_rangemap_owner(*word);
+	return *word ? __atomic_load_n(&face->code, __ATOMIC_ACQUIRE) : NULL;
 }
 
 /* The first segment of the live block, or EXECMEM_CODE_NONE. */
@@ -163,7 +163,7 @@ static size_t live_block(const struct execmem_code_region *region, uintptr_t at)
 {
 	size_t i = (at - region->start) >> region->heap->shift;
 
-	/* The record may lead to another region by now. */
+	/* The face may lead to another region by now. */
 	if (i >= region->segments)
 		return EXECMEM_CODE_NONE;
 	i = execmem_code_previous(&region->blocks, i);

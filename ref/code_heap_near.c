@@ -128,7 +128,7 @@ static unsigned mapped_windows(struct execmem_code_heap *heap, struct window *wi
 
 	execmem_lock(&allocator->os, &cache->lock);
 	for (const struct execmem_mapping *mapping = cache->newest; mapping; mapping = mapping->older) {
-		struct execmem_code_region *region = __atomic_load_n(&mapping->region->code, __ATOMIC_ACQUIRE);
+		struct execmem_code_region *region = __atomic_load_n(&mapping->region->face->code, __ATOMIC_ACQUIRE);
 		size_t high;
 
 		if (!region || region->heap != heap)

@@ -216,7 +216,7 @@ static int add_region(struct execmem_code_heap *heap, size_t bytes, const struct
 	}
 	made->start = made->region.rx.at;
 	link_region(made);
-	__atomic_store_n(&made->region.record->code, made, __ATOMIC_RELEASE);
+	__atomic_store_n(&made->region.record->face->code, made, __ATOMIC_RELEASE);
 	*region = made;
 	return 0;
 }
@@ -227,10 +227,10 @@ int execmem_code_release_region(struct execmem_code_region *region)
 	int error;
 
 	/* First: the record may be another region's as soon as this one is released. */
-	__atomic_store_n(&record->code, NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&record->face->code, NULL, __ATOMIC_RELEASE);
 	error = execmem_release(&region->region);
 	if (error) {
-		__atomic_store_n(&record->code, region, __ATOMIC_RELEASE);
+		__atomic_store_n(&record->face->code, region, __ATOMIC_RELEASE);
 		return error;
 	}
 	if (region->heap->near_region == region)
