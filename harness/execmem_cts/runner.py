@@ -57,6 +57,11 @@ class Item:
         return f"{self.cell}/{self.check}" + (f".{self.only}" if self.only else "")
 
     @property
+    def wanted(self) -> tuple[str, ...]:
+        """The points that are to be reported."""
+        return (self.only,) if self.only else self.points or ("all",)
+
+    @property
     def alike(self) -> tuple[str, ...]:
         """Items that are alike in this can share the start of their program."""
         return (self.cell, self.program)
@@ -238,13 +243,12 @@ def _settle(item: Item, wanted: Sequence[str], first: _Attempt, run: Run) -> lis
 
 def run_item(item: Item, run: Run = process.run) -> list[Result]:
     """One result for each of the item's points; never none. Does not raise."""
-    wanted = (item.only,) if item.only else item.points or ("all",)
     try:
-        if len(wanted) == 1:
-            return [_alone(item, wanted[0], run)]
-        return _settle(item, wanted, _attempt(item, "", run), run)
+        if len(item.wanted) == 1:
+            return [_alone(item, item.wanted[0], run)]
+        return _settle(item, item.wanted, _attempt(item, "", run), run)
     except OSError as error:
-        return [item.result(name, Verdict.ERROR, _missing_emulator(item, error)) for name in wanted]
+        return [item.result(name, Verdict.ERROR, _missing_emulator(item, error)) for name in item.wanted]
 
 
 _EACH = re.compile(
@@ -254,38 +258,73 @@ _EACH = re.compile(
 
 
 def run_together(items: Sequence[Item], run: Run = process.run) -> list[Result]:
-    """The items of one cell, with one start of the emulator.
+    """The items of one cell, with few starts of the emulator.
 
-    First all in one process: where that ends as it should with no point failed, it is believed. Else each in a process
-    of its own that the program forks (`--each`), which is judged as if it had been started for it alone: a failure
-    stands, and trouble that does not come again when the check runs by itself is told all the same. Only what was never
-    begun is started anew.
+    First all in one process. Where that ends as it should, what passed is believed. The rest, or else all, is run again,
+    each check in a process of its own that the program forks (`--each`), and judged as if it had been started for it
+    alone: a failure stands, and trouble that does not come again when the check runs by itself is told all the same.
+    Only what was never begun is started anew.
     """
     if len(items) < 2:
         return [result for item in items for result in run_item(item, run)]
     try:
-        return _in_one_process(items, run) or _in_one_start(items, run)
+        nonce = secrets.token_hex(6)
+        whole = _judged(items[0], run(_shared_argv(items, nonce), items[0].seconds), nonce)
+        rest = [item for item in items if not _passed(item, whole)]
+        points = {point.name: point for point in whole.output.points}
+        believed = [
+            _reported(item, points[f"{item.check}.{name}"], whole)
+            for item in items
+            if item not in rest
+            for name in item.wanted
+        ]
+        again = _in_one_start(rest, run) if rest else []
     except OSError:
         return [result for item in items for result in run_item(item, run)]
+    strange = sorted(set(points) - {f"{item.check}.{name}" for item in items for name in item.wanted})
+    if strange:
+        said = f"{', '.join(strange)}: reported, but not in the program's --list"
+        believed.append(items[-1].result("*", Verdict.ERROR, said, whole.ended))
+    if not any(result.verdict in ("FAIL", "ERROR") for result in believed + again):
+        _tell(whole, again)
+    return believed + again
+
+
+def _passed(item: Item, whole: _Attempt) -> bool:
+    """Did a process that ended well report each of the item's points, and no failure among them?"""
+    points = [point for point in whole.output.points if point.name.startswith(f"{item.check}.")]
+    return (
+        not whole.problem
+        and {point.name.removeprefix(f"{item.check}.") for point in points} == set(item.wanted)
+        and all(point.verdict != "FAIL" for point in points)
+    )
+
+
+def _tell(whole: _Attempt, again: Sequence[Result]) -> None:
+    """What went wrong in the shared process and did not come again is told at the first check that it may concern.
+
+    A time-out is not: the limit is that of one check, and the process ran them all.
+    """
+    if whole.ended.status is None or not again:
+        return
+    points = {point.name: point for point in whole.output.points}
+    failed = next((r for r in again if (p := points.get(f"{r.check}.{r.point}")) and p.verdict == "FAIL"), None)
+    lost = next((r for r in again if f"{r.check}.{r.point}" not in points), again[-1])
+    result = failed or lost
+    result.verdict = Verdict.FAIL.value if failed or not whole.problem else whole.verdict.value
+    if failed:
+        result.diagnostics = dict(points[f"{failed.check}.{failed.point}"].diagnostics)
+        result.message = result.diagnostics.get("message", "failed without a message")
+    else:
+        result.message = whole.problem or "not reported"
+        result.log = (whole.ended.output[-TAIL:] + whole.ended.errors[-TAIL:]).strip()
+    result.message += "; in one process with other checks, alone it passes"
 
 
 def _shared_argv(items: Sequence[Item], nonce: str, *options: str) -> list[str]:
     first = items[0]
     argv = [*first.emulator, first.program, *options, *first.settings, "--nonce", nonce]
     return argv + [part for item in items for part in ("--only", item.check)]
-
-
-def _in_one_process(items: Sequence[Item], run: Run) -> list[Result]:
-    """Every result, or none at all: anything that is not plainly well is for separate processes to tell apart."""
-    nonce = secrets.token_hex(6)
-    whole = _judged(items[0], run(_shared_argv(items, nonce), items[0].seconds), nonce)
-    if whole.problem or any(point.verdict == "FAIL" for point in whole.output.points):
-        return []
-    points = {point.name: point for point in whole.output.points}
-    wanted = [(item, f"{item.check}.{name}") for item in items for name in item.points or ("all",)]
-    if {name for _, name in wanted} != set(points):
-        return []
-    return [_reported(item, points[name], whole) for item, name in wanted]
 
 
 def _in_one_start(items: Sequence[Item], run: Run) -> list[Result]:
@@ -300,7 +339,7 @@ def _in_one_start(items: Sequence[Item], run: Run) -> list[Result]:
             results += run_item(item, run)
         else:
             attempt = _judged(item, _of_part(part, whole, len(parts)), nonce)
-            results += _settle(item, item.points or ("all",), attempt, run)
+            results += _settle(item, item.wanted, attempt, run)
     crash = re.search(r"QEMU internal SIG[A-Z]+", whole.errors) if first.emulator else None
     if crash and not any(result.verdict in ("FAIL", "ERROR") for result in results):
         results[-1].verdict, results[-1].message = Verdict.ERROR.value, f"the emulator crashed once: {crash[0]}"

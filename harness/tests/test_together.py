@@ -45,13 +45,15 @@ printf '# seen os_page=4096 stub_page=16384\\n# complete nonce=%s points=2 asser
 """
 
 
-def results(folder: Path, body: str, whole: str = "kill -SEGV $$") -> tuple[dict[str, tuple[str, str]], int]:
+def results(
+    folder: Path, body: str, whole: str = "kill -SEGV $$", seconds: float = 5.0
+) -> tuple[dict[str, tuple[str, str]], int]:
     """Verdict and message by check, and how often the program was started. `whole`: both checks in one process."""
     program, log = folder / "program", folder / "log"
     program.write_text(PROGRAM.format(log=log, body=body, whole=whole))
     program.chmod(0o755)
     items = [
-        runner.Item("PO-001", c, ("one",), "p", "s", "plain", 16384, 4096, "native", (), str(program), 1, 5.0)
+        runner.Item("PO-001", c, ("one",), "p", "s", "plain", 16384, 4096, "native", (), str(program), 1, seconds)
         for c in ("po_x", "po_y")
     ]
     found = runner.run_together(items)
@@ -69,14 +71,13 @@ def test_what_passes_in_one_process_is_believed(tmp_path: Path) -> None:
     ("find", "replace"),
     [
         ("ok 2 - po_y.one\\n'", "not ok 2 - po_y.one\\n  ---\\n  message: wrong\\n  ...\\n'"),
-        ("po_y.one", "po_z.one"),
         ("$nonce", "other"),
         ("stub_page=16384", "stub_page=4096"),
         ("assertions=5", "assertions=0"),
         ("# complete", "# incomplete"),
         ("\n", "\nkill -SEGV $$\n"),
     ],
-    ids="failed strange-point strange-nonce other-page nothing-asserted cut killed".split(),
+    ids="failed strange-nonce other-page nothing-asserted cut killed".split(),
 )
 def test_what_is_not_well_in_one_process_is_told_apart(tmp_path: Path, find: str, replace: str) -> None:
     assert find in WHOLE
@@ -85,13 +86,57 @@ def test_what_is_not_well_in_one_process_is_told_apart(tmp_path: Path, find: str
     assert (found["po_x"], found["po_y"][0], starts) == (("FAIL", "wrong"), "PASS", 2)
 
 
-def test_two_passes_take_one_start_more(tmp_path: Path) -> None:
-    found, starts = results(tmp_path, "good po_x; good po_y")
+@pytest.mark.parametrize(
+    ("whole", "check", "message"),
+    [
+        ("kill -SEGV $$", "po_x", "killed by SIGSEGV"),
+        (WHOLE + "kill -SEGV $$", "po_y", "killed by SIGSEGV"),
+        (WHOLE.replace("$nonce", "other"), "po_y", "nonce"),
+        (
+            WHOLE.replace("ok 2 - po_y.one\\n'", "not ok 2 - po_y.one\\n  ---\\n  message: wrong\\n  ...\\n'")
+            + "exit 1",
+            "po_y",
+            "wrong",
+        ),
+        (
+            WHOLE.replace("1..2", "1..1").replace("ok 2 - po_y.one\\n", "").replace("points=2", "points=1"),
+            "po_y",
+            "not reported",
+        ),
+    ],
+    ids="crash crash-behind-all strange-nonce failed left-out".split(),
+)
+def test_trouble_in_one_process_stands_though_each_passes_alone(
+    tmp_path: Path, whole: str, check: str, message: str
+) -> None:
+    found, _ = results(tmp_path, "good po_x; good po_y", whole)
+    assert found[check][0] in ("FAIL", "ERROR")
+    assert message in found[check][1]
+    assert "alone it passes" in found[check][1]
+    assert [verdict for verdict, _ in found.values()].count("PASS") == 1
+
+
+def test_what_passes_beside_a_failure_is_believed(tmp_path: Path) -> None:
+    whole = (
+        WHOLE.replace("ok 2 - po_y.one\\n'", "not ok 2 - po_y.one\\n  ---\\n  message: first\\n  ...\\n'") + "exit 1"
+    )
+    found, starts = results(tmp_path, "begin po_y; point 'not ok' po_y; end po_y status=1", whole)
+    assert (found["po_x"][0], found["po_y"], starts) == ("PASS", ("FAIL", "wrong"), 2)
+
+
+def test_a_point_that_nobody_listed_is_an_error(tmp_path: Path) -> None:
+    found, _ = results(tmp_path, "good po_x; good po_y", WHOLE.replace("po_y.one", "po_z.one"))
+    assert found["po_y"] == ("ERROR", "po_z.one: reported, but not in the program's --list")
+    assert found["po_x"][0] == "PASS"
+
+
+def test_a_time_out_of_all_together_says_nothing_of_one(tmp_path: Path) -> None:
+    found, starts = results(tmp_path, "good po_x; good po_y", "exec sleep 60", seconds=1)
     assert (found["po_x"][0], found["po_y"][0], starts) == ("PASS", "PASS", 2)
 
 
 def test_what_was_never_begun_is_started_alone(tmp_path: Path) -> None:
-    found, starts = results(tmp_path, "good po_x")
+    found, starts = results(tmp_path, "good po_x", "exec sleep 60", seconds=1)
     assert (found["po_x"][0], found["po_y"][0], starts) == ("PASS", "PASS", 3)
 
 
