@@ -29,7 +29,7 @@ void execmem_code_side_measure(struct execmem_code_side *side, size_t most)
 {
 	side->most = (uint32_t)most;
 	side->shift = 2;
-	while (most >> (1u << side->shift))
+	while ((uint64_t)most >> (1u << side->shift))
 		side->shift++;
 	side->fresh = 1;
 }
