@@ -110,7 +110,7 @@ CHECK(pg_owned, "PG-003",
 CHECK(pg_odd, "PG-004", "odd sizes and addresses are served where they make sense, and refused where they do not")
 {
 	struct subject_allocator *allocator;
-	struct subject_region region, small;
+	struct subject_region region, small, half, gone;
 	struct subject_view view;
 	struct space_state before;
 
@@ -130,6 +130,8 @@ CHECK(pg_odd, "PG-004", "odd sizes and addresses are served where they make sens
 		MUST(CHECK_EQUAL(0x5a, *(const unsigned char *)(region.rx + at + 36), "its last byte as well"));
 		MUST_OK(ALLOC(close)(&view));
 	}
+	MUST_OK(ALLOC(reserve)(allocator, 3 * ALLOC_UNIT, &half));
+	MUST_OK(ALLOC(commit)(&half, ALLOC_UNIT, ALLOC_UNIT));
 	before = space_state();
 	MUST(ALLOC_IS(SUBJECT_ERROR_ARGUMENT, ALLOC(reserve)(allocator, 0, &small)));
 	MUST(ALLOC_IS(SUBJECT_ERROR_ARGUMENT, ALLOC(reserve)(allocator, SIZE_MAX, &small)));
@@ -140,6 +142,12 @@ CHECK(pg_odd, "PG-004", "odd sizes and addresses are served where they make sens
 	MUST(ALLOC_IS(SUBJECT_ERROR_OUTSIDE, ALLOC(commit)(&small, watch.page, ~(watch.page - 1))));
 	MUST(ALLOC_IS(SUBJECT_ERROR_COMMITTED, ALLOC(commit)(&region, ALLOC_UNIT, watch.page)));
 	MUST(ALLOC_IS(SUBJECT_ERROR_NOT_COMMITTED, ALLOC(decommit)(&small, 0, watch.page)));
+	/* Half of it is, whichever half. */
+	MUST(ALLOC_IS(SUBJECT_ERROR_COMMITTED, ALLOC(commit)(&half, 0, 3 * ALLOC_UNIT)));
+	MUST(ALLOC_IS(SUBJECT_ERROR_COMMITTED, ALLOC(commit)(&half, 0, ALLOC_UNIT + watch.page)));
+	MUST(ALLOC_IS(SUBJECT_ERROR_NOT_COMMITTED, ALLOC(decommit)(&half, ALLOC_UNIT, 2 * ALLOC_UNIT)));
+	MUST(ALLOC_IS(SUBJECT_ERROR_NOT_COMMITTED, ALLOC(decommit)(&half, 0, 2 * ALLOC_UNIT)));
+	MUST(ALLOC_IS(SUBJECT_ERROR_BUSY, ALLOC(destroy)(allocator)));
 	MUST(ALLOC_IS(SUBJECT_ERROR_ARGUMENT, ALLOC(open)(allocator, region.rx, 0, 0, &view)));
 	MUST(ALLOC_IS(SUBJECT_ERROR_ARGUMENT, ALLOC(open)(allocator, region.rx + 1, SIZE_MAX, 0, &view)));
 	MUST(ALLOC_IS(SUBJECT_ERROR_OUTSIDE, ALLOC(open)(allocator, region.rx + region.bytes - 8, 9, 0, &view)));
@@ -154,6 +162,17 @@ CHECK(pg_odd, "PG-004", "odd sizes and addresses are served where they make sens
 	MUST(ALLOC_IS(SUBJECT_ERROR_NOT_OPEN, ALLOC(close)(&view)));
 	MUST_OK(ALLOC(release)(&small));
 	MUST(ALLOC_IS(SUBJECT_ERROR_RELEASED, ALLOC(release)(&small)));
+	/* Nor once its bookkeeping is another region's. */
+	gone = half;
+	MUST_OK(ALLOC(release)(&half));
+	MUST_OK(ALLOC(reserve)(allocator, 2 * ALLOC_UNIT, &half));
+	MUST_OK(ALLOC(commit)(&half, 0, watch.page));
+	before = space_state();
+	MUST(ALLOC_IS(SUBJECT_ERROR_RELEASED, ALLOC(commit)(&gone, ALLOC_UNIT, watch.page)));
+	MUST(ALLOC_IS(SUBJECT_ERROR_RELEASED, ALLOC(decommit)(&gone, 0, watch.page)));
+	MUST(ALLOC_IS(SUBJECT_ERROR_RELEASED, ALLOC(release)(&gone)));
+	MUST(CHECK_EQUAL(before.digest, space_state().digest, "what is refused changes nothing"));
+	MUST_OK(ALLOC(release)(&half));
 	MUST_OK(ALLOC(release)(&region));
 	(void)alloc_end(allocator);
 }

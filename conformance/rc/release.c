@@ -56,7 +56,7 @@ CHECK(rc_release, "RC-008",
 	struct subject_config config = alloc_config();
 	struct subject_allocator *allocator;
 	struct subject_region region, other;
-	struct subject_view view;
+	struct subject_view view, later;
 	struct space_state before;
 
 	if (!alloc_claims("allocator os-table"))
@@ -74,6 +74,11 @@ CHECK(rc_release, "RC-008",
 	(void)watch_end_of(&region, 0, region.bytes);
 	MUST(ALLOC_IS(SUBJECT_ERROR_BUSY, ALLOC(release)(&region)) && unchanged(&before));
 	MUST(ALLOC_IS(SUBJECT_ERROR_BUSY, ALLOC(decommit)(&region, 2 * ALLOC_UNIT, ALLOC_UNIT)) && unchanged(&before));
+	/* Whichever of several views it is. */
+	MUST_OK(ALLOC(open)(allocator, region.rx + 4 * ALLOC_UNIT, 10, 0, &later));
+	MUST(ALLOC_IS(SUBJECT_ERROR_BUSY, ALLOC(decommit)(&region, 2 * ALLOC_UNIT, check_page)) && unchanged(&before));
+	MUST(ALLOC_IS(SUBJECT_ERROR_BUSY, ALLOC(decommit)(&region, 4 * ALLOC_UNIT, check_page)) && unchanged(&before));
+	MUST_OK(ALLOC(close)(&later));
 	view.rw[0] = 3;
 	MUST(CHECK_EQUAL(3, *(const volatile unsigned char *)view.rx, "the view still works"));
 	MUST_OK(ALLOC(close)(&view));

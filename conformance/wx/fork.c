@@ -47,6 +47,53 @@ static struct subject_allocator *allocator;
 static struct subject_region region;
 static struct subject_view view;
 
+/* Beside these: a second region, longer than is copied at once and in pieces of the file, and views of other kinds. */
+#define FAR_UNITS 40u
+#define HALF_UNIT (ALLOC_UNIT / 2)
+static struct subject_region far;
+static struct subject_view single, across;
+
+static bool far_begin(void)
+{
+	/* In an order that makes neighbours lie apart in a file. */
+	if (!ALLOC_OK(ALLOC(reserve)(allocator, FAR_UNITS * ALLOC_UNIT, &far)) ||
+	    !ALLOC_OK(ALLOC(commit)(&far, 3 * ALLOC_UNIT, (FAR_UNITS - 3) * ALLOC_UNIT)) ||
+	    !ALLOC_OK(ALLOC(commit)(&far, 2 * ALLOC_UNIT, ALLOC_UNIT)) ||
+	    !ALLOC_OK(ALLOC(commit)(&far, ALLOC_UNIT, ALLOC_UNIT)) || !ALLOC_OK(ALLOC(commit)(&far, 0, ALLOC_UNIT)))
+		return false;
+	for (unsigned i = 3; i < FAR_UNITS; i++)
+		if (!alloc_put(allocator, far.rx + i * ALLOC_UNIT, 10 + i))
+			return false;
+	if (!ALLOC_OK(ALLOC(open)(allocator, far.rx + HALF_UNIT, ALLOC_UNIT, 0, &across)) ||
+	    !ALLOC_OK(ALLOC(open)(allocator, far.rx + 2 * ALLOC_UNIT, 8, SUBJECT_OPEN_SINGLE_USE, &single)))
+		return false;
+	across.rw[0] = across.rw[ALLOC_UNIT - 1] = single.rw[0] = 1;
+	return true;
+}
+
+/* Is the code of the second region as it was at the fork? */
+static bool far_runs(void)
+{
+	for (unsigned i = 3; i < FAR_UNITS; i++)
+		if (alloc_run(far.rx + i * ALLOC_UNIT) != 10 + i)
+			return false;
+	return true;
+}
+
+/* What its views show, and what runs there, is all of one side. */
+static bool far_is(unsigned char value)
+{
+	return across.rw[0] == value && across.rw[ALLOC_UNIT - 1] == value && single.rw[0] == value &&
+	       *(const volatile unsigned char *)across.rx == value &&
+	       *(const volatile unsigned char *)(across.rx + (ALLOC_UNIT - 1)) == value &&
+	       *(const volatile unsigned char *)single.rx == value;
+}
+
+static void far_write(unsigned char value)
+{
+	across.rw[0] = across.rw[ALLOC_UNIT - 1] = single.rw[0] = value;
+}
+
 /* The child of a fork that was prepared: moves, sees what was there at the fork, and writes code of its own. */
 static int child_apart(void)
 {
@@ -59,17 +106,24 @@ static int child_apart(void)
 	ALLOC_STEP(alloc_run(region.rx) == 1 && alloc_run(region.rx + ALLOC_UNIT) == 1);
 	ALLOC_STEP(maps_agree("fork_child"));
 	ALLOC_STEP(view.rw[0] == 1);
+	ALLOC_STEP(far_runs());
+	ALLOC_STEP(far_is(1));
+	far_write(3);
+	ALLOC_STEP(far_is(3));
 	view.rw[0] = 3;
 	ALLOC_STEP(ALLOC(publish)(&view, 0, 1, 0) == 0 && ALLOC(close)(&view) == 0);
 	ALLOC_STEP(*(const unsigned char *)view.rx == 3);
 	ALLOC_STEP(alloc_put(allocator, region.rx, 4) && alloc_run(region.rx) == 4);
 	ALLOC_STEP(alloc_region(allocator, ALLOC_UNIT, &other) && alloc_put(allocator, other.rx, 5));
 	ALLOC_STEP(alloc_run(other.rx) == 5);
+	ALLOC_STEP(alloc_put(allocator, far.rx + (FAR_UNITS - 1) * ALLOC_UNIT, 4));
 	turn_end(2);
 	turn_wait(3);
 	ALLOC_STEP(alloc_run(region.rx) == 4 && alloc_run(region.rx + ALLOC_UNIT) == 1);
+	ALLOC_STEP(far_is(3) && alloc_run(far.rx + (FAR_UNITS - 1) * ALLOC_UNIT) == 4);
 	ALLOC_STEP(watch.broken[WATCH_BOTH].count == 0 && watch.broken[WATCH_FRESH].count == 0);
-	ALLOC_STEP(ALLOC(release)(&region) == 0 && ALLOC(release)(&other) == 0);
+	ALLOC_STEP(ALLOC(close)(&across) == 0 && ALLOC(close)(&single) == 0);
+	ALLOC_STEP(ALLOC(release)(&region) == 0 && ALLOC(release)(&other) == 0 && ALLOC(release)(&far) == 0);
 	ALLOC_STEP(ALLOC(destroy)(allocator) == 0 && space.count == 0 && space_open_files() == 0);
 	return 0;
 }
@@ -91,23 +145,32 @@ static void apart(enum subject_backend backend)
 	MUST(alloc_put(allocator, region.rx, 1) && alloc_put(allocator, region.rx + ALLOC_UNIT, 1));
 	MUST_OK(ALLOC(open)(allocator, region.rx + 3 * ALLOC_UNIT, 100, 0, &view));
 	view.rw[0] = 1;
+	MUST(far_begin());
 	MUST_OK(ALLOC(fork_prepare)(allocator));
 	child = execmem_port_fork();
 	if (!child)
 		execmem_port_exit(child_apart());
 	MUST_OK(ALLOC(fork_parent)(allocator));
 	MUST(alloc_put(allocator, region.rx, 2) && alloc_put(allocator, region.rx + ALLOC_UNIT, 2));
+	for (unsigned i = 3; i < FAR_UNITS; i++)
+		MUST(alloc_put(allocator, far.rx + i * ALLOC_UNIT, 2));
+	far_write(2);
 	view.rw[0] = 2;
 	turn_end(1);
 	turn_wait(2);
+	MUST(CHECK_TRUE(far_is(2), "a second region, views of single use and views across pieces are the parent's") &&
+	     alloc_runs(far.rx + (FAR_UNITS - 1) * ALLOC_UNIT, 2, "code of a second region is not the child's"));
 	MUST(alloc_runs(region.rx, 2, "the parent's code is not the child's") &&
 	     CHECK_EQUAL(2, view.rw[0], "nor its view"));
 	MUST(alloc_put(allocator, region.rx, 6));
 	turn_end(3);
 	MUST(child_ended(child, "the child's code is not the parent's"));
 	MUST_OK(ALLOC(close)(&view));
+	MUST_OK(ALLOC(close)(&across));
+	MUST_OK(ALLOC(close)(&single));
 	MUST(alloc_runs(region.rx, 6, "the parent goes on"));
 	MUST_OK(ALLOC(release)(&region));
+	MUST_OK(ALLOC(release)(&far));
 	MUST(WATCH_KEPT(WATCH_BOTH, "no mapping is writable and executable"));
 	(void)alloc_end(allocator);
 }

@@ -55,6 +55,18 @@ CHECK(wx_toggle_never_both, "WX-015", "a page that is toggled is writable while 
 	MUST_OK(ALLOC(publish)(&view, 0, 20, 0));
 	MUST_OK(ALLOC(close)(&view));
 	MUST(CHECK_EQUAL(SUBJECT_EXECUTE, protection_at(region.rx), "executable, and not writable, after"));
+	/* Each page that a view touches, and none beside. */
+	MUST_OK(ALLOC(open)(allocator, region.rx + ALLOC_UNIT - 1, 2, 0, &view));
+	MUST(CHECK_EQUAL(SUBJECT_WRITE, protection_at(region.rx + ALLOC_UNIT - 1),
+			 "the view's first page is writable") &&
+	     CHECK_EQUAL(SUBJECT_WRITE, protection_at(region.rx + ALLOC_UNIT), "its last page is writable"));
+	if (watch.page < ALLOC_UNIT)
+		MUST(CHECK_EQUAL(SUBJECT_EXECUTE, protection_at(region.rx + ALLOC_UNIT - 1 - watch.page),
+				 "the page before a view stays executable"));
+	MUST_OK(ALLOC(close)(&view));
+	for (size_t at = 0; at < region.bytes; at += watch.page)
+		MUST(CHECK_EQUAL(SUBJECT_EXECUTE, protection_at(region.rx + at),
+				 "every page is executable, and not writable, when no view is open"));
 	MUST(WATCH_KEPT(WATCH_BOTH, "no mapping is writable and executable"));
 	MUST_OK(ALLOC(release)(&region));
 	(void)alloc_end(allocator);
