@@ -277,7 +277,7 @@ class Planner:
         emulator = emulator_argv(port, min(port.os_pages)) if runner is Runner.EMULATED else ()
         return Item(
             requirement, check, points, port.name, self.subject.name, ALLOC, 0, page, runner.value, emulator, program,
-            self.seed, self.seconds, page=page, rounds=ROUNDS[runner],
+            self.seed, self.seconds, page=page, rounds=ROUNDS.get(runner, 1),
         )  # fmt: skip
 
     def _proof(self, port: Port, built: Built) -> None:

@@ -239,7 +239,8 @@ def pages(results: Sequence[Result], profile: Profile, console: Console) -> None
             )
             if sizes:
                 parts.append(f"{runner} OS page " + ", ".join(f"{size_text(s)} ({n} passed)" for s, n in sizes))
-        console.print(Text(f"{port}: {'; '.join(parts)}"), soft_wrap=True)
+        if parts:
+            console.print(Text(f"{port}: {'; '.join(parts)}"), soft_wrap=True)
     for unshown in profile.unshown:
         if unshown.port == "*" or unshown.port in ports:
             size = f" OS page {size_text(unshown.os_page)}" if unshown.os_page else ""

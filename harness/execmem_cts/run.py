@@ -17,6 +17,7 @@ from typing import Any
 from . import __version__, build, manifest, plan, plugin, profile, report, requirements, results, tools, verdict
 from .model import ALLOC, Port, Result, Runner, Subject, TemplateSet, Verdict
 
+MOST_NAMES = 12  # that a message about an unknown one still lists
 PYTEST_OK = (0, 1, 5)  # passed, failed, nothing collected: what came of the items says the rest
 
 
@@ -100,10 +101,15 @@ def _known(chosen: plan.Filter, tree: Tree, host_checks: Iterable[str], sets: Se
     ]
     for option, asked, known in there:
         for strange in sorted(set(asked) - known, key=str):
-            near = difflib.get_close_matches(str(strange), map(str, known), 3)
-            there_are = (
-                f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(map(str, sorted(known)))}"
-            )
+            names = [str(name) for name in sorted(known)]
+            begun = [name for name in names if name.startswith(str(strange))]
+            near = begun if 0 < len(begun) <= MOST_NAMES else difflib.get_close_matches(str(strange), names, 3)
+            if near:
+                there_are = f"did you mean {', '.join(near[:-1])}{' or ' if near[1:] else ''}{near[-1]}?"
+            elif len(names) > MOST_NAMES:
+                there_are = "`execmem-cts list` shows the requirements and checks"
+            else:
+                there_are = f"there are {', '.join(names)}"
             raise manifest.ManifestError(f"{option} {strange}: no such thing here; {there_are}")
 
 

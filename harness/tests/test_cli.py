@@ -49,6 +49,9 @@ def test_a_report_repeats_the_verdict(narrow: tuple[Path, subprocess.CompletedPr
     ("argv", "status", "said"),
     [
         (["run", "--port", "nothing"], 2, "--port nothing: no such port; there are"),
+        (["run", "--only", "nothing_like_this"], 2, "no such thing here; `execmem-cts list` shows"),
+        (["run", "--only", "PO-04"], 2, "did you mean PO-040 or PO-041?"),
+        (["run", "--family", "nothing"], 2, "no such thing here; there are ABI"),
         (["run", "--subject", "nothing"], 2, "no such subject; there are"),
         (["run", "--profile", "nothing"], 2, "no such profile; there are"),
         (["run", "--stub-page", "big"], 2, "write 16384, 0x4000 or 16K"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from execmem_cts import build, manifest, native, plan, requirements
-from execmem_cts.model import Port, Runner, Subject, TemplateSet
+from execmem_cts.model import ALLOC, Port, Runner, Subject, TemplateSet
 from execmem_cts.oracles import host_checks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,3 +143,15 @@ def test_a_program_that_does_not_run_is_not_native(tmp_path: Path) -> None:
     program.write_bytes(b"\x7fELF" + bytes(60))
     program.chmod(0o755)
     assert "does not run it" in native.runs(program)
+
+
+def test_a_program_of_allocators_that_does_not_build_is_an_error_with_the_compilers_words(
+    subject: Subject, port: Port
+) -> None:
+    built = build.Built(ROOT, alloc_errors={port.name: "port.c:1: error: no such register"})
+    made = planned(subject, port, plan.Filter(), built)
+    alloc = [r for r in made.results if r.variant == ALLOC]
+    assert [(r.check, r.verdict, r.log) for r in alloc if r.verdict == "ERROR"] == [
+        (plan.BUILD, "ERROR", "port.c:1: error: no such register")
+    ]
+    assert {r.verdict for r in alloc if r.check != plan.BUILD} <= {"NOTRUN", "SKIP"}
