@@ -25,7 +25,8 @@
  *
  * EXECMEM_PORT_NAME             string literal, the port's name
  * EXECMEM_POINTER_BYTES         4 or 8
- * EXECMEM_SYS_<name>            system call numbers used by the C files of arch/ and by ref/os_linux.c
+ * EXECMEM_SYS_<name>            system call numbers used by the C files of arch/, by ref/os_linux.c and by the suite's
+ *                               own table (conformance/alloc/table.c)
  * EXECMEM_PORT_MMAP_UNIT        bytes in one unit of the mmap offset argument (1, or 4096 for mmap2)
  * EXECMEM_PORT_ALIGNED_PAIRS    1 where a 64-bit argument of a system call starts at an even register; else left out
  * EXECMEM_PORT_GENERAL          how many general registers a capture holds (the stack pointer is apart)

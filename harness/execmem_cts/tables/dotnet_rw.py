@@ -43,7 +43,7 @@ REAL = """\
 Real: libexecmem itself makes, caches, evicts and unmaps the views, natively; every figure of a mapping is its own \
 counter, and the replayer holds it against the system calls that it saw. `mappings` is misses + single-use mappings, \
 because #83632 counts both as misses.
-Modelled: where blocks land (best fit; the library's code heap is not there yet), the heaps of stubs, and the list whose \
+Modelled: where blocks land (best fit, not the library's code heap), the heaps of stubs, and the list whose \
 walk is counted. libexecmem looks a region up in constant time and walks no such list."""
 GENERATED = """\
 Generated: the start-ups, from parameters that were committed before any result was seen and are never fitted to one \
