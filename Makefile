@@ -44,7 +44,7 @@ lint: ## formatters and linters, as CI runs them
 	@ci/lint --jobs $(JOBS)
 
 pytest: ## the harness's tests
-	@$(PYTHON) -m pytest -q -n $(JOBS) harness/tests
+	@$(PYTHON) -m pytest -q -n $(JOBS) --dist loadgroup harness/tests
 
 bats: ## the command-line tests
 	@printf '%s\n' harness/bats/*.bats | xargs -P $(JOBS) -I '{}' \

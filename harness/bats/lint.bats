@@ -54,6 +54,13 @@ setup() {
 	run -0 "$check/ports"
 }
 
+@test "ports: a port that grows too large is found" {
+	two_ports
+	yes '# a line' | head -700 >"arch/$port/notes.txt"
+	run -1 "$check/ports"
+	[[ "$output" == *"$port: "*" lines in its own files, at most 700 are a port"* ]]
+}
+
 @test "ports: a new port is found without being listed" {
 	cp -r "arch/$port" arch/newport
 	echo 'name = "newport"' >conformance/planted.toml
