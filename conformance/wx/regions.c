@@ -6,7 +6,7 @@
 /* ---- Looking up ---- */
 
 #define REGIONS  4u
-#define KIND(i_) ((i_) * 7) /* more than three bits */
+#define KIND(i_) ((i_) * 7u) /* more than three bits */
 
 static struct subject_allocator *allocator;
 static struct subject_region regions[REGIONS];
@@ -22,7 +22,7 @@ static bool leads_to(uintptr_t at, unsigned i)
 	       CHECK_EQUAL(regions[i].rx, found.start, "an address leads to the start of its region") &&
 	       CHECK_EQUAL(regions[i].bytes, found.bytes, "and to its size") &&
 	       CHECK_EQUAL((uintptr_t)&owners[i], (uintptr_t)found.owner, "and to its owner") &&
-	       CHECK_EQUAL(KIND(i), found.kind, "and to its kind");
+	       CHECK_EQUAL((uint64_t)KIND(i), found.kind, "and to its kind");
 }
 
 static bool leads_nowhere(uintptr_t at)
@@ -108,7 +108,7 @@ static bool stamp(uintptr_t rx, unsigned count, uint32_t value)
 
 		if (!ALLOC_OK(ALLOC(open)(allocator, rx + i * ALLOC_UNIT, sizeof(value), 0, &view)))
 			return false;
-		*(uint32_t *)(void *)view.rw = value + i;
+		__builtin_memcpy(view.rw, &(uint32_t){value + i}, sizeof(uint32_t));
 		if (!ALLOC_OK(ALLOC(close)(&view)))
 			return false;
 	}
