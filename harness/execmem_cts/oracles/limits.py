@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import decode
+from ..build import locked
 from ..decode import Address, Examined, Immediate
 from ..disassembly import DisassemblyError, disassemble
 from ..model import Configuration, Field, Reach, Result, Rule, Runner, Template, TemplateSet, Verdict
@@ -301,7 +302,12 @@ def judge_smallest(template: Template, limits: Iterable[Limit], size: int, assem
 
 
 def run(configuration: Configuration, context: Context) -> list[Result]:
-    """One result a template."""
+    """One result a template. Runs of one tree take turns: what is assembled lies in its build folder."""
+    with locked(context.directory.parent):
+        return _run(configuration, context)
+
+
+def _run(configuration: Configuration, context: Context) -> list[Result]:
     chosen, size = configuration.template_set, configuration.stub_page
     outcomes: dict[str, tuple[Verdict, str, Finding]] = {}
     limits: dict[str, list[Limit]] = {}
