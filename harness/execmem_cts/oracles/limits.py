@@ -143,6 +143,8 @@ def _kept_proof(template_set: TemplateSet, rule: Rule, context: Context) -> str:
     if kept.is_file():
         return kept.read_text()
     said = _prove_rule(template_set, rule, context)
+    if said:
+        return said  # a failure is asked for again: what disturbed it may be gone
     kept.parent.mkdir(parents=True, exist_ok=True)
     half = kept.with_suffix(f".{os.getpid()}")
     half.write_text(said)
