@@ -125,7 +125,7 @@ setup() {
 
 @test "paths: a place of one machine is found; part of a longer path or an address is not" {
 	# shellcheck disable=SC2016 # text
-	printf 'https://example.org/home/page and a/root/b and ${x}/work/y\n' >planted.md
+	printf 'https://example.org/%s/page and a/%s/b and ${x}/%s/y\n' home root work >planted.md
 	run -0 "$check/paths"
 	printf 'see /%s/someone/notes\n' home >>planted.md
 	run -1 "$check/paths"

@@ -566,9 +566,9 @@ static void do_allocate(const struct step *step)
 	used += count;
 	largest_used = used > largest_used ? used : largest_used;
 	live++;
-	/* Its memory is there. */
-	EXPECT(*(volatile unsigned char *)code.rx.at || true);
-	EXPECT(*(volatile unsigned char *)(code.rx.at + code.bytes - 1) || true);
+	/* Its memory is there: reading what is not would end the program. */
+	(void)*(volatile unsigned char *)code.rx.at;
+	(void)*(volatile unsigned char *)(code.rx.at + code.bytes - 1);
 }
 
 static void do_free(const struct step *step)
