@@ -186,10 +186,25 @@ CHECK(wx_fork_apart, "WX-040", "after a fork neither side sees what the other wr
 /* A child that has said nothing. */
 static int child_refused(void)
 {
+	const struct subject_range range = {0, 1};
+	const unsigned char byte = 0;
 	struct subject_region other;
 	struct subject_view more;
+	struct subject_stats stats;
 
 	ALLOC_STEP(ALLOC(reserve)(allocator, 1, &other) == SUBJECT_ERROR_FORKED);
+	if (check_claimed("near"))
+		ALLOC_STEP(ALLOC(reserve_near)(allocator, 1, region.rx, SIZE_MAX, &other) == SUBJECT_ERROR_FORKED);
+	if (check_claimed("lookup"))
+		ALLOC_STEP(ALLOC(reserve_kind)(allocator, 1, 1, NULL, &other) == SUBJECT_ERROR_FORKED);
+	if (check_claimed("publish-many")) {
+		ALLOC_STEP(ALLOC(publish_many)(&view, &range, 1, 0) == SUBJECT_ERROR_FORKED);
+		ALLOC_STEP(ALLOC(write)(allocator, region.rx, &byte, 1, 0) == SUBJECT_ERROR_FORKED);
+	}
+	if (check_claimed("stats")) {
+		ALLOC_STEP(ALLOC(stats)(allocator, &stats) == SUBJECT_ERROR_FORKED);
+		ALLOC_STEP(ALLOC(dump)(allocator) == SUBJECT_ERROR_FORKED);
+	}
 	ALLOC_STEP(ALLOC(commit)(&region, ALLOC_UNIT, ALLOC_UNIT) == SUBJECT_ERROR_FORKED);
 	ALLOC_STEP(ALLOC(decommit)(&region, 0, ALLOC_UNIT) == SUBJECT_ERROR_FORKED);
 	ALLOC_STEP(ALLOC(open)(allocator, region.rx, 1, 0, &more) == SUBJECT_ERROR_FORKED);

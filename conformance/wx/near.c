@@ -35,6 +35,24 @@ static void gap_at(uintptr_t target, uintptr_t gap, size_t bytes, bool within)
 		(void)os_reserve((void *)gap, bytes);
 }
 
+/* Of a gap of two units the allocator takes one; the other, right beside its own region, is found as well. */
+static void gap_beside_own(uintptr_t target, uintptr_t gap)
+{
+	struct subject_region first, second;
+
+	if (!good)
+		return;
+	os_unmap((void *)gap, 2 * ALLOC_UNIT);
+	check_note_number("target", target);
+	check_note_number("gap", gap);
+	good = ALLOC_OK(ALLOC(reserve_near)(allocator, ALLOC_UNIT, target, REACH, &first)) &&
+	       ALLOC_OK(ALLOC(reserve_near)(allocator, ALLOC_UNIT, target, REACH, &second)) &&
+	       CHECK_EQUAL(gap + gap + ALLOC_UNIT, first.rx + second.rx, "both places of the gap are found") &&
+	       ALLOC_OK(ALLOC(release)(&first)) && ALLOC_OK(ALLOC(release)(&second));
+	if (good)
+		(void)os_reserve((void *)gap, 2 * ALLOC_UNIT);
+}
+
 CHECK(wx_near, "WX-050", "the one gap of a window is found wherever it lies, and none beyond it")
 {
 	uintptr_t start, target;
@@ -63,6 +81,10 @@ CHECK(wx_near, "WX-050", "the one gap of a window is found wherever it lies, and
 	gap_at(target + 100, target + REACH, ALLOC_UNIT, false);
 	gap_at(target + ALLOC_UNIT - 1, target + REACH, ALLOC_UNIT, true);
 	gap_at(target + 1, target - REACH, ALLOC_UNIT, false);
+	gap_beside_own(target, target);
+	gap_beside_own(target, target + 4 * ALLOC_UNIT);
+	gap_beside_own(target, target - 2 * ALLOC_UNIT);
+	gap_beside_own(target, target - 6 * ALLOC_UNIT);
 	MUST(good);
 	/* At the ends of the address space nothing is computed round the corner. */
 	MUST(ALLOC_IS(SUBJECT_ERROR_UNREACHABLE, ALLOC(reserve_near)(allocator, ALLOC_UNIT, 0, ALLOC_UNIT, &region)));

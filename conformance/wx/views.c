@@ -128,6 +128,30 @@ CHECK(wx_views_error, "WX-006", "an operation that fails half way leaves no writ
 
 /* ---- Books ---- */
 
+static int no_punch(const struct watch_call *call)
+{
+	return call->kind == WATCH_FILE_PUNCH || call->kind == WATCH_DISCARD ? -TABLE_EAGAIN : 0;
+}
+
+/* What the system will not take back is told, offered again, and then no longer told. */
+static bool defers(struct subject_allocator *allocator)
+{
+	struct subject_region region;
+	struct subject_stats stats;
+	bool good;
+
+	if (!alloc_region(allocator, ALLOC_UNIT, &region))
+		return false;
+	watch.refuse = no_punch;
+	good = ALLOC_OK(ALLOC(release)(&region));
+	watch.refuse = NULL;
+	if (!good || !ALLOC_OK(ALLOC(stats)(allocator, &stats)) ||
+	    !CHECK_EQUAL(ALLOC_UNIT, stats.deferred_bytes, "bytes that the system would not take back so far"))
+		return false;
+	return alloc_region(allocator, ALLOC_UNIT, &region) && ALLOC_OK(ALLOC(stats)(allocator, &stats)) &&
+	       CHECK_EQUAL(0, stats.deferred_bytes, "they are offered again") && ALLOC_OK(ALLOC(release)(&region));
+}
+
 CHECK(wx_views_counted, "WX-031", "the allocator's own figures are those of the model")
 {
 	struct subject_allocator *allocator;
@@ -148,8 +172,12 @@ CHECK(wx_views_counted, "WX-031", "the allocator's own figures are those of the 
 	MUST_OK(ALLOC(open)(allocator, regions[2].rx + 2 * ALLOC_UNIT, 8, 0, &views[1]));
 	MUST_OK(ALLOC(close)(&views[1]));
 	MUST_OK(ALLOC(decommit)(&regions[1], 0, watch.page));
+	MUST_OK(ALLOC(publish)(&views[0], 0, 8, 0));
 	for (unsigned i = 0; i < 3; i++) {
 		MUST_OK(ALLOC(stats)(allocator, &stats));
+		MUST(CHECK_EQUAL(3, stats.commits, "commits since creation"));
+		MUST(CHECK_EQUAL(1, stats.decommits, "decommits since creation"));
+		MUST(CHECK_EQUAL(1, stats.publishes, "publishes since creation"));
 		MUST(CHECK_EQUAL(3 - i, stats.regions, "regions"));
 		MUST(CHECK_EQUAL(reserved, stats.reserved_bytes, "reserved bytes"));
 		MUST(CHECK_EQUAL(space_executable(), stats.committed_bytes,
@@ -167,5 +195,8 @@ CHECK(wx_views_counted, "WX-031", "the allocator's own figures are those of the 
 			 "all of it is given back"));
 	MUST(CHECK_EQUAL(3, stats.reserves, "reserves since creation"));
 	MUST(CHECK_EQUAL(3, stats.releases, "releases since creation"));
+	MUST(CHECK_EQUAL(3, stats.commits, "commits of regions that are gone"));
+	MUST(CHECK_EQUAL(1, stats.publishes, "publishes of regions that are gone"));
+	MUST(defers(allocator));
 	(void)alloc_end(allocator);
 }
