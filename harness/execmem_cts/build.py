@@ -195,8 +195,9 @@ def refusals(text: str) -> list[Refusal]:
     return list(found.values())
 
 
-def template_flags(root: Path, template_set: TemplateSet, stub_page: int) -> list[str]:
-    """Everything that clang is told when it assembles templates, source, output and target aside."""
+def template_flags(root: Path, template_set: TemplateSet, stub_page: int | str) -> list[str]:
+    """Everything that clang is told when it assembles templates, source, output and target aside. The stub page size is
+    a number, or what stands for one."""
     port = template_set.port
     own = [str(path) for path in template_set.include_directories]
     includes = [*own, "asm", os.path.relpath(port.directory, root)]

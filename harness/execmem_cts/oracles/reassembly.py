@@ -1,6 +1,9 @@
 """Templates of a set assembled again, as the build does, for stub page sizes that nobody declared.
 
 What came of it is kept in the build folder, and is taken again while every file that the assembler read is the same.
+
+A source is preprocessed once, with a name in place of the stub page size, which is then replaced in the text: a third of
+the processes. Where preprocessing may depend on the size itself (`#if`), each size goes the build's own way.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import hashlib
 import json
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import build
@@ -18,6 +21,7 @@ from ..model import Template, TemplateSet
 from ..tools import find
 from . import Context
 
+_SIZE = "execmem_cts_stub_page_size"  # stands for the stub page size in preprocessed text
 _ERROR = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:\d+:)? error: (?P<text>.*)$", re.MULTILINE)
 
 
@@ -40,6 +44,7 @@ class Assembler:
 
     template_set: TemplateSet
     context: Context
+    expanded: dict[Path, str | None] = field(default_factory=dict)
 
     def at(self, size: int) -> Assembled:
         scratch = self.context.directory.parent / f"{self.template_set.variant}-limits"
@@ -70,8 +75,8 @@ class Assembler:
     def _assemble(self, size: int, scratch: Path, kept: Path, key: str) -> Assembled:
         scratch.mkdir(parents=True, exist_ok=True)
         objects, text, failed = [], "", False
-        for argv in self.commands(size, scratch):
-            done = subprocess.run(argv, cwd=self.context.root, capture_output=True, text=True, timeout=60)
+        for source, argv in zip(self.template_set.sources, self.commands(size, scratch)):
+            done = self._run(self._expanded_command(source, size, argv))
             text, failed = text + done.stderr, failed or done.returncode != 0
             objects.append(self.context.root / argv[-1])
         if not failed and len(objects) > 1:
@@ -88,6 +93,34 @@ class Assembler:
         _keep(kept, key, {self.short(path): path for path in (*self.template_set.sources, *read)}, assembled)
         return assembled
 
+    def _run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(argv, cwd=self.context.root, capture_output=True, text=True, timeout=60, check=False)
+
+    def _expanded_command(self, source: Path, size: int, argv: list[str]) -> list[str]:
+        """The command for text that is preprocessed already; `argv` itself where preprocessing depends on the size."""
+        obj = self.context.root / argv[-1]
+        if source not in self.expanded:
+            self.expanded[source] = self._expand(source, obj.with_name(f"{source.name}.d"))
+        text = self.expanded[source]
+        if text is None:
+            return argv
+        path = obj.parent / obj.stem / f"{source.stem}-{size}.s"  # as clang names such a file of its own: see places()
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text.replace(_SIZE, str(size)))
+        obj.with_name(f"{obj.name}.d").write_text(obj.with_name(f"{source.name}.d").read_text())
+        return [*argv[:2], "-c", *argv[argv.index("-MF") + 2 : -3], self.short(path), "-o", argv[-1]]
+
+    def _expand(self, source: Path, depfile: Path) -> str | None:
+        """The preprocessed source with _SIZE for the size; None where that may be another text for some size."""
+        if source.suffix not in (".S", ".sx"):
+            return None
+        chosen = self.template_set
+        flags = build.template_flags(self.context.root, chosen, _SIZE)
+        argv = [self.context.clang, f"--target={chosen.port.triple}", "-E", "-MD", "-MF", self.short(depfile), *flags]
+        # A name that stands for no macro is 0 in `#if`, and -Wundef says so.
+        done = self._run([*argv, "-Wundef", "-Wno-error", self.short(source)])
+        return done.stdout if done.returncode == 0 and _SIZE not in done.stderr else None
+
     def places(self, template: Template, size: int) -> set[tuple[str, int]]:
         """File name and number of every line from a template's begin to its end, where its source spells these out.
 
@@ -97,7 +130,7 @@ class Assembler:
         found: set[tuple[str, int]] = set()
         for source in self.template_set.sources:
             argv = [self.context.clang, f"--target={self.template_set.port.triple}", "-E", *flags, str(source)]
-            done = subprocess.run(argv, cwd=self.context.root, capture_output=True, text=True, timeout=60)
+            done = self._run(argv)
             for name, text in ((source.name, source.read_text(errors="replace")), (f"{source.stem}.s", done.stdout)):
                 found |= {(name, number) for number in _span(text.splitlines(), template)}
         return found
