@@ -144,3 +144,11 @@ bool alloc_runs(uintptr_t rx, unsigned value, const char *what)
 	check_note_number("code_at", rx);
 	return check_equal(value, alloc_run(rx), what, __FILE__, __LINE__);
 }
+
+uint64_t alloc_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}

@@ -72,6 +72,9 @@ bool alloc_apart(int (*run)(void), const char *what);
 			return __LINE__ % 100 + 1;                                                                     \
 	} while (0)
 
+/* The next of a sequence of numbers at random; its state is never 0 (xorshift64, Marsaglia 2003). */
+uint64_t alloc_random(uint64_t *state);
+
 /* A region of `bytes` bytes of which all is committed. Asserted. */
 bool alloc_region(struct subject_allocator *allocator, size_t bytes, struct subject_region *region);
 

@@ -26,14 +26,6 @@ static int64_t blocks_of(void)
 	return bytes;
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 /* Steps of one region each: reserved, committed, written and closed, or released; then the next is chosen. */
 static bool churn(struct subject_allocator *allocator, unsigned long steps, uint64_t *live_blocks)
 {
@@ -43,7 +35,7 @@ static bool churn(struct subject_allocator *allocator, unsigned long steps, uint
 	/* It ends with live regions, whose blocks are seen. */
 	*live_blocks = 0;
 	while (steps >= 5) {
-		const uint64_t r = next_random(&random);
+		const uint64_t r = alloc_random(&random);
 		struct subject_region *region = &live[r % LIVE];
 		const size_t units = 1 + ((r >> 8) & 3);
 		struct subject_view view;
