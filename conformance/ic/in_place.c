@@ -126,6 +126,32 @@ CHECK(ic_in_place, "IC-008",
 	MUST(alloc_end(allocator));
 }
 
+CHECK(ic_in_pieces, "IC-008", "code that lies across two pieces of the memory file is mapped anew from both")
+{
+	struct subject_config config = alloc_config();
+	struct subject_view view;
+	uintptr_t across;
+
+	if (!alloc_claims("allocator os-table emulation"))
+		return;
+	config.emulation = SUBJECT_EMULATION_ON;
+	allocator = alloc_make(&config);
+	MUST(allocator);
+	/* The second half first: where a file is handed out from its beginning, the halves lie the other way round. */
+	MUST_OK(ALLOC(reserve)(allocator, 2 * ALLOC_UNIT, &region));
+	MUST_OK(ALLOC(commit)(&region, ALLOC_UNIT, ALLOC_UNIT));
+	MUST_OK(ALLOC(commit)(&region, 0, ALLOC_UNIT));
+	across = region.rx + ALLOC_UNIT - 4;
+	MUST_OK(ALLOC(open)(allocator, across, EXECMEM_PORT_PROBE_BYTES, 0, &view));
+	for (unsigned value = 1; value <= 3; value++) {
+		MUST(publishes_in_place(&view, value));
+		MUST(alloc_runs(across, value, "rewritten code runs on both sides"));
+	}
+	MUST_OK(ALLOC(close)(&view));
+	MUST_OK(ALLOC(release)(&region));
+	MUST(alloc_end(allocator));
+}
+
 /* ---- Only where it is needed ---- */
 
 /* A system that answers the allocator's probe as it is told to, whatever it would show. */
@@ -199,6 +225,11 @@ CHECK(ic_needed, "IC-009",
 	MUST(alloc_put(allocator, region.rx + ALLOC_UNIT, 1));
 	MUST(CHECK_EQUAL(0, asked.remaps, "nothing is mapped anew where nothing was published before"));
 	watch.refuse = NULL;
+	/* Nor do pages that are committed again, with what was published there gone. */
+	MUST_OK(ALLOC(decommit)(&region, 0, check_page));
+	MUST_OK(ALLOC(commit)(&region, 0, check_page));
+	MUST(maps_anew(false, "nothing is mapped anew where pages were committed since"));
+	MUST(maps_anew(true, "they are once something was published there"));
 	ALLOC(set_emulation)(allocator, false);
 	MUST(maps_anew(false, "pages are not mapped anew where that is turned off"));
 	MUST_OK(ALLOC(release)(&region));

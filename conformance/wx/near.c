@@ -53,6 +53,22 @@ static void gap_beside_own(uintptr_t target, uintptr_t gap)
 		(void)os_reserve((void *)gap, 2 * ALLOC_UNIT);
 }
 
+/* Every place that the system was asked for is counted. */
+static bool tries_counted(uintptr_t target)
+{
+	const unsigned long asked = watch.of_kind[WATCH_MAP];
+	struct subject_stats before, after;
+
+	if (!check_claimed("stats"))
+		return true;
+	if (!ALLOC_OK(ALLOC(stats)(allocator, &before)))
+		return false;
+	gap_at(target, target + 3 * ALLOC_UNIT, ALLOC_UNIT, true);
+	return good && ALLOC_OK(ALLOC(stats)(allocator, &after)) &&
+	       CHECK_EQUAL(watch.of_kind[WATCH_MAP] - asked, after.probes - before.probes,
+			   "places that the system was asked for are counted");
+}
+
 CHECK(wx_near, "WX-050", "the one gap of a window is found wherever it lies, and none beyond it")
 {
 	uintptr_t start, target;
@@ -85,7 +101,7 @@ CHECK(wx_near, "WX-050", "the one gap of a window is found wherever it lies, and
 	gap_beside_own(target, target + 4 * ALLOC_UNIT);
 	gap_beside_own(target, target - 2 * ALLOC_UNIT);
 	gap_beside_own(target, target - 6 * ALLOC_UNIT);
-	MUST(good);
+	MUST(good && tries_counted(target));
 	/* At the ends of the address space nothing is computed round the corner. */
 	MUST(ALLOC_IS(SUBJECT_ERROR_UNREACHABLE, ALLOC(reserve_near)(allocator, ALLOC_UNIT, 0, ALLOC_UNIT, &region)));
 	/* Where a program is 32 bits wide, there may be room up there. */

@@ -95,11 +95,13 @@ CHECK(wx_lookup, "WX-051",
 /* ---- Memory of its own ---- */
 
 #define LARGE 600u /* units: a file longer than any table of its places is at first */
-#define HOLE  60u  /* a few units, then a stretch that is taken */
+#define HOLE  60u  /* a few units that are given back, before a stretch that is taken */
+#define NEXT  128u /* and as many behind it: each stretch is a word of a bitmap */
 #define HOLES 4u
 #define SMALL 24u
+#define TINY  6u /* more than a hole, and less than both */
 
-static struct subject_region large[2], small;
+static struct subject_region large[2], small, tiny;
 
 static bool stamp(uintptr_t rx, unsigned count, uint32_t value)
 {
@@ -136,9 +138,13 @@ CHECK(wx_own_memory, "WX-052", "many regions, and pieces given back and taken ag
 		MUST(alloc_region(allocator, LARGE * ALLOC_UNIT, &large[i]) &&
 		     stamp(large[i].rx, LARGE, (i + 1) * 100000));
 	MUST_OK(ALLOC(decommit)(&large[0], HOLE * ALLOC_UNIT, HOLES * ALLOC_UNIT));
+	MUST_OK(ALLOC(decommit)(&large[0], NEXT * ALLOC_UNIT, HOLES * ALLOC_UNIT));
+	MUST(alloc_region(allocator, TINY * ALLOC_UNIT, &tiny) && stamp(tiny.rx, TINY, 400000));
 	MUST(alloc_region(allocator, SMALL * ALLOC_UNIT, &small) && stamp(small.rx, SMALL, 300000));
-	MUST(stamped(large[0].rx, 0, HOLE, 100000) && stamped(large[0].rx, HOLE + HOLES, LARGE, 100000) &&
-	     stamped(large[1].rx, 0, LARGE, 200000) && stamped(small.rx, 0, SMALL, 300000));
+	MUST(stamped(large[0].rx, 0, HOLE, 100000) && stamped(large[0].rx, HOLE + HOLES, NEXT, 100000) &&
+	     stamped(large[0].rx, NEXT + HOLES, LARGE, 100000) && stamped(large[1].rx, 0, LARGE, 200000) &&
+	     stamped(small.rx, 0, SMALL, 300000) && stamped(tiny.rx, 0, TINY, 400000));
+	MUST_OK(ALLOC(release)(&tiny));
 	MUST_OK(ALLOC(release)(&small));
 	for (unsigned i = 0; i < 2; i++)
 		MUST_OK(ALLOC(release)(&large[i]));
