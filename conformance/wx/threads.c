@@ -8,7 +8,7 @@
 #define WORKERS      2
 #define UNITS        6 /* windows of the region that they share: more than are cached */
 #define STEPS        3000
-#define STEPS_NATIVE 20000
+#define STEPS_NATIVE 6000
 #define OWN_EVERY    64 /* steps between two regions of a worker's own */
 #define RACES        200
 #define PLACE        ((size_t)64) /* bytes of a unit that are one worker's */
