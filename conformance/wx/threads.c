@@ -27,7 +27,20 @@ static struct {
 	struct subject_region region;
 	unsigned long steps;
 	uint64_t seed;
+	volatile int32_t ready; /* workers that have begun: none goes on before all are there */
 } shared;
+
+/* Sleeps until a word that others raise, and wake, has reached the value. */
+static void reach(volatile int32_t *word, int32_t value)
+{
+	for (;;) {
+		const int32_t now = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+
+		if (now >= value)
+			return;
+		os_wait(word, now);
+	}
+}
 
 static bool went(struct worker *self, int error, const char *call)
 {
@@ -71,6 +84,10 @@ static void work(void *argument)
 	struct worker *self = argument;
 	uint64_t random = (shared.seed + self->number) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 
+	if (__atomic_add_fetch(&shared.ready, 1, __ATOMIC_SEQ_CST) == WORKERS)
+		for (unsigned i = 0; i < WORKERS; i++)
+			os_wake(&shared.ready);
+	reach(&shared.ready, WORKERS);
 	for (unsigned long i = 0; i < shared.steps && !self->error; i++) {
 		const uint64_t r = alloc_random(&random);
 
@@ -135,6 +152,7 @@ CHECK(wx_threads, "WX-060", "calls of two threads at once: every one works, is c
 	MUST(shared.allocator && alloc_region(shared.allocator, UNITS * ALLOC_UNIT, &shared.region));
 	shared.steps = check_rounds > 1 ? STEPS_NATIVE : STEPS;
 	shared.seed = check_seed;
+	shared.ready = 0;
 	MUST(all_start(workers, work));
 	for (unsigned i = 0; i < WORKERS; i++) {
 		for (unsigned unit = 0; unit < UNITS; unit++) {
@@ -159,17 +177,6 @@ static struct {
 	int opened, released;
 	struct subject_view view;
 } race;
-
-static void reach(volatile int32_t *word, int32_t value)
-{
-	for (;;) {
-		const int32_t now = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-
-		if (now >= value)
-			return;
-		os_wait(word, now);
-	}
-}
 
 static void answer(void)
 {
