@@ -256,11 +256,15 @@ class Planner:
                 continue
             for number, page in enumerate(simulated(port, runner)):
                 for check, requirement in wanted.items():
-                    if number and requirement in self.requirements and self.requirements[requirement].once:
-                        continue
                     item = self._alloc_item(port, check, requirement, points.get(check, ("all",)), runner, page, name)
                     picked = self.chosen.keys is None or self.chosen.points(item.cell, check, requirement)
                     chosen = picked and self.chosen.wants_check(check, requirement)
+                    if number and requirement in self.requirements and self.requirements[requirement].once:
+                        wanted_here = self.chosen.only and page in self.chosen.os_pages
+                        if chosen and wanted_here and self.chosen.wants_alloc(item.cell, page, runner):
+                            why = f"judged once, at pages of {simulated(port, runner)[0]} bytes"
+                            self.plan.results.append(item.result("*", Verdict.SKIP, why))
+                        continue
                     if not chosen or not self.chosen.wants_alloc(item.cell, page, runner):
                         self.plan.results.append(item.result("*", Verdict.SKIP, "left out by a filter"))
                     elif "allocator" not in self.subject.claims:

@@ -155,3 +155,14 @@ def test_a_program_of_allocators_that_does_not_build_is_an_error_with_the_compil
         (plan.BUILD, "ERROR", "port.c:1: error: no such register")
     ]
     assert {r.verdict for r in alloc if r.check != plan.BUILD} <= {"NOTRUN", "SKIP"}
+
+
+def test_what_is_judged_once_says_so_where_it_is_asked_for_elsewhere(
+    subject: Subject, port: Port, tmp_path: Path
+) -> None:
+    once = next(r for r in REQUIREMENTS.values() if r.once and r.program == ALLOC)
+    made = planned(subject, port, plan.Filter(os_pages=(16384,), only=(once.id,)), build.Built(tmp_path))
+    told = [r for r in made.results if r.message.startswith("judged once, at pages of 4096")]
+    assert {(r.requirement, r.os_page, r.verdict) for r in told} == {(once.id, 16384, "SKIP")}
+    everything = planned(subject, port, plan.Filter(), build.Built(tmp_path))
+    assert not [r for r in everything.results if r.message.startswith("judged once")]
