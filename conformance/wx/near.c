@@ -10,10 +10,30 @@
 static struct subject_allocator *allocator;
 static bool good;
 
+/*
+ * A wish that the system itself refused since call number `from`: its negative errno, or 0. qemu-user refuses some
+ * addresses that it is asked for (-ENOMEM); an allocator may say so, where it found no place.
+ */
+static int refused_since(unsigned long from)
+{
+	for (unsigned long i = from; i < watch.recorded; i++)
+		if (watch_call_at(i)->kind == WATCH_MAP && watch_call_at(i)->result < 0)
+			return watch_call_at(i)->result;
+	return 0;
+}
+
+/* Asserts that no place was found. */
+static bool is_unreachable(int error, unsigned long from)
+{
+	return ALLOC_IS(error && error == refused_since(from) ? error : SUBJECT_ERROR_UNREACHABLE, error);
+}
+
 static void gap_at(uintptr_t target, uintptr_t gap, size_t bytes, bool within)
 {
+	const unsigned long from = watch.recorded;
 	struct subject_region region;
 	struct space_state before;
+	int error;
 
 	if (!good)
 		return;
@@ -23,13 +43,12 @@ static void gap_at(uintptr_t target, uintptr_t gap, size_t bytes, bool within)
 	check_note_number("reach", (uint64_t)REACH);
 	check_note_number("gap", gap);
 	check_note_number("gap_bytes", bytes);
+	error = ALLOC(reserve_near)(allocator, bytes, target, REACH, &region);
 	if (within)
-		good = ALLOC_OK(ALLOC(reserve_near)(allocator, bytes, target, REACH, &region)) &&
-		       CHECK_EQUAL(gap, region.rx, "the one gap of the window is found") &&
+		good = ALLOC_OK(error) && CHECK_EQUAL(gap, region.rx, "the one gap of the window is found") &&
 		       ALLOC_OK(ALLOC(release)(&region));
 	else
-		good = ALLOC_IS(SUBJECT_ERROR_UNREACHABLE,
-				ALLOC(reserve_near)(allocator, bytes, target, REACH, &region));
+		good = is_unreachable(error, from);
 	good = good && CHECK_EQUAL(before.digest, space_state().digest, "what was tried is unmapped again");
 	if (good)
 		(void)os_reserve((void *)gap, bytes);
@@ -56,7 +75,7 @@ static void gap_beside_own(uintptr_t target, uintptr_t gap)
 /* Every place that the system was asked for is counted. */
 static bool tries_counted(uintptr_t target)
 {
-	const unsigned long asked = watch.of_kind[WATCH_MAP];
+	const unsigned long asked = watch.of_kind[WATCH_MAP], from = watch.recorded;
 	struct subject_stats before, after;
 
 	if (!check_claimed("stats"))
@@ -64,9 +83,11 @@ static bool tries_counted(uintptr_t target)
 	if (!ALLOC_OK(ALLOC(stats)(allocator, &before)))
 		return false;
 	gap_at(target, target + 3 * ALLOC_UNIT, ALLOC_UNIT, true);
+	/* A system that refuses an address may be asked again, in another way. */
 	return good && ALLOC_OK(ALLOC(stats)(allocator, &after)) &&
-	       CHECK_EQUAL(watch.of_kind[WATCH_MAP] - asked, after.probes - before.probes,
-			   "places that the system was asked for are counted");
+	       CHECK_TRUE(after.probes > before.probes, "places tried are counted") &&
+	       (refused_since(from) || CHECK_EQUAL(watch.of_kind[WATCH_MAP] - asked, after.probes - before.probes,
+						   "places that the system was asked for are counted"));
 }
 
 CHECK(wx_near, "WX-050", "the one gap of a window is found wherever it lies, and none beyond it")
@@ -74,6 +95,7 @@ CHECK(wx_near, "WX-050", "the one gap of a window is found wherever it lies, and
 	uintptr_t start, target;
 	struct subject_region region;
 	unsigned char *taken;
+	unsigned long from;
 	int error;
 
 	if (!alloc_claims("allocator os-table near"))
@@ -103,7 +125,9 @@ CHECK(wx_near, "WX-050", "the one gap of a window is found wherever it lies, and
 	gap_beside_own(target, target - 6 * ALLOC_UNIT);
 	MUST(good && tries_counted(target));
 	/* At the ends of the address space nothing is computed round the corner. */
-	MUST(ALLOC_IS(SUBJECT_ERROR_UNREACHABLE, ALLOC(reserve_near)(allocator, ALLOC_UNIT, 0, ALLOC_UNIT, &region)));
+	from = watch.recorded;
+	MUST(is_unreachable(ALLOC(reserve_near)(allocator, ALLOC_UNIT, 0, ALLOC_UNIT, &region), from));
+	from = watch.recorded;
 	/* Where a program is 32 bits wide, there may be room up there. */
 	error = ALLOC(reserve_near)(allocator, ALLOC_UNIT, UINTPTR_MAX, 8 * ALLOC_UNIT, &region);
 	if (!error) {
@@ -111,7 +135,7 @@ CHECK(wx_near, "WX-050", "the one gap of a window is found wherever it lies, and
 				"a region at the end of the address space lies within the window"));
 		MUST_OK(ALLOC(release)(&region));
 	} else {
-		MUST(ALLOC_IS(SUBJECT_ERROR_UNREACHABLE, error));
+		MUST(is_unreachable(error, from));
 	}
 	MUST(CHECK_EQUAL(0, space_executable(), "nothing is committed"));
 	MUST_OK(ALLOC(destroy)(allocator));
