@@ -2,9 +2,9 @@
  * What the library's own files share: the allocator, its regions and views.
  *
  * Locks are taken in this order, and a file says where it takes less:
- *	heaps_lock, a code heap's lock, allocator->lock, region->lock, cache.lock, file.lock, memory.lock, refusal_lock
- * A second region's lock is only ever tried, never waited for, while one is held; except by execmem_fork_prepare, which
- * holds allocator->lock and takes all of them.
+ *	heaps_lock, a code or stub heap's lock, allocator->lock, region->lock, cache.lock, file.lock, memory.lock,
+ *refusal_lock A second region's lock is only ever tried, never waited for, while one is held; except by
+ *execmem_fork_prepare, which holds allocator->lock and takes all of them.
  */
 #ifndef EXECMEM_INTERNAL_ALLOCATOR_H
 #define EXECMEM_INTERNAL_ALLOCATOR_H
@@ -74,6 +74,7 @@ struct execmem_region_face {
 	void *owner;
 	struct execmem_region_record *record;
 	struct execmem_code_region *code; /* atomic: null, or what a code heap knows of the region */
+	struct execmem_stub_region *stub; /* likewise a stub heap */
 };
 
 #define EXECMEM_FACES 64 /* in a piece of memory */
@@ -136,8 +137,9 @@ struct execmem_allocator {
 	enum execmem_fork_state fork_state;
 	int fork_file;
 	bool dying;
-	_Alignas(EXECMEM_LINE) struct execmem_lock heaps_lock; /* the list of code heaps */
+	_Alignas(EXECMEM_LINE) struct execmem_lock heaps_lock; /* the lists of heaps */
 	struct execmem_code_heap *heaps;
+	struct execmem_stub_heap *stub_heaps;
 	struct execmem_file file;
 	struct execmem_memory memory;
 	struct execmem_lock refusal_lock;

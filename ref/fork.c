@@ -5,6 +5,7 @@
 
 #include "code_heap.h"
 #include "linux_errno.h"
+#include "stub_heap.h"
 
 /* Bytes of the copy that are mapped writable at a time. */
 #define COPY_BYTES ((size_t)1048576)
@@ -15,6 +16,8 @@ static void lock_all(struct execmem_allocator *allocator)
 
 	execmem_lock(os, &allocator->heaps_lock);
 	for (struct execmem_code_heap *heap = allocator->heaps; heap; heap = heap->next)
+		execmem_lock(os, &heap->lock);
+	for (struct execmem_stub_heap *heap = allocator->stub_heaps; heap; heap = heap->next)
 		execmem_lock(os, &heap->lock);
 	execmem_lock(os, &allocator->lock);
 	for (struct execmem_region_record *record = allocator->regions; record; record = record->next)
@@ -36,6 +39,8 @@ static void unlock_all(struct execmem_allocator *allocator)
 	for (struct execmem_region_record *record = allocator->regions; record; record = record->next)
 		execmem_unlock(os, &record->lock);
 	execmem_unlock(os, &allocator->lock);
+	for (struct execmem_stub_heap *heap = allocator->stub_heaps; heap; heap = heap->next)
+		execmem_unlock(os, &heap->lock);
 	for (struct execmem_code_heap *heap = allocator->heaps; heap; heap = heap->next)
 		execmem_unlock(os, &heap->lock);
 	execmem_unlock(os, &allocator->heaps_lock);

@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from execmem_cts.tools import find
+
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "ref" / "tests"
-SHARED = {"watch", "hosted_port", "model", "model_calls"}  # linked with every test
+SHARED = {"watch", "hosted_port", "model", "model_calls", "stubs"}  # linked with every test
 PROGRAMS = sorted(path.stem for path in TESTS.glob("*.c") if path.stem not in SHARED)
+STUB_PAGES = (4096, 16384, 65536)
 SKIPPED = 77  # exit status of a program that says why this machine cannot
 FLAVOURS = {
     "address": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
@@ -43,12 +46,18 @@ def build(flavour: str) -> Path:
     lines = ["ninja_required_version = 1.8", f"flags = {' '.join(flags)}"]
     lines += ["rule cc", "  command = gcc $flags -MD -MF $out.d -c $in -o $out", "  depfile = $out.d", "  deps = gcc"]
     lines += ["rule link", "  command = gcc $flags $in -o $out"]
-    # The stub pages belong to the port's templates; the rest of the library is hosted as it stands.
-    library = [path for path in sorted((ROOT / "ref").glob("*.c")) if path.stem != "stub_page"]
-    shared = [*library, *(TESTS / f"{name}.c" for name in sorted(SHARED))]
+    # The templates, once for each stub page size that is tested; their symbols get the size as a prefix.
+    clang = find().clang
+    lines += ["rule as", f"  command = {clang} -c -I{ROOT}/arch/x64 -I{ROOT}/asm -DEXECMEM_STUB_PAGE=$page $in -o $out"]
+    lines += ["rule prefix", "  command = objcopy --prefix-symbols=page${page}_ $in $out"]
+    for page in STUB_PAGES:
+        lines += [f"build templates{page}.plain.o: as {ROOT}/asm/x64.S | {ROOT}/asm/asm.h", f"  page = {page}"]
+        lines += [f"build templates{page}.o: prefix templates{page}.plain.o", f"  page = {page}"]
+    shared = [*sorted((ROOT / "ref").glob("*.c")), *(TESTS / f"{name}.c" for name in sorted(SHARED))]
     sources = [*shared, *(TESTS / f"{name}.c" for name in PROGRAMS)]
     lines += [f"build {path.stem}.{path.parent.name}.o: cc {path}" for path in sources]
     common = [f"{path.stem}.{path.parent.name}.o" for path in shared]
+    common += [f"templates{page}.o" for page in STUB_PAGES]
     lines += [f"build {program}: link {program}.tests.o {' '.join(common)}" for program in PROGRAMS]
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -59,7 +68,7 @@ def build(flavour: str) -> Path:
 
 
 def test_every_program_of_the_folder_is_found() -> None:
-    assert len(PROGRAMS) >= 18 and {"threads", "fail_kth", "random_model", "code_heap_model"} <= set(PROGRAMS)
+    assert len(PROGRAMS) >= 18 and {"threads", "fail_kth", "random_model", "code_heap_model", "stub_model"} <= set(PROGRAMS)
     assert any(flavour == "thread" for flavour, _ in CASES)
 
 

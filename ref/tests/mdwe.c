@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "model.h"
+#include "stubs.h"
 
 #include <errno.h>
 #include <string.h>
@@ -110,6 +111,26 @@ static void child_has_its_own(void)
 	OK(execmem_destroy(allocator));
 }
 
+/* Shared pages and written ones, and their regions again where they were. */
+static void stubs_run(void)
+{
+	struct execmem_allocator *allocator = make(NULL);
+	struct execmem_stub_heap *heap = stub_heap(allocator, 16384, 0);
+
+	for (unsigned i = 0; i < 20; i++) {
+		unsigned kind = i % 2 ? STUB_CLOSURE : STUB_PATCHED;
+		struct execmem_stub stub;
+
+		OK(execmem_stub_allocate(heap, kind, &stub));
+		stub_aim(kind, &stub, i);
+		EXPECT_EQUAL(stub_answer(kind, &stub, i), stub_call(kind, &stub));
+		OK(execmem_stub_free(heap, stub.rx));
+		OK(execmem_stub_trim(heap, NULL));
+	}
+	OK(execmem_stub_heap_destroy(heap));
+	OK(execmem_destroy(allocator));
+}
+
 int main(void)
 {
 	if (prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0)) {
@@ -121,6 +142,7 @@ int main(void)
 	code_is_rewritten(false);
 	code_is_rewritten(true);
 	child_has_its_own();
+	stubs_run();
 	model.no_toggling = true;
 	for (test_seed = 1; test_seed <= SEQUENCES; test_seed++) {
 		struct model_input input = {.random = test_seed};

@@ -35,7 +35,8 @@
 	X(UNSUPPORTED, -4117, "the system lacks the facility, or has a page size that the library does not know")      \
 	X(FULL, -4118, "the heap has no free block that is large enough, and may not grow")                            \
 	X(INTERIOR, -4119, "the address lies inside a block, not at its beginning")                                    \
-	X(FREED, -4120, "the address lies in free memory: it was freed before, or never allocated")
+	X(FREED, -4120, "the address lies in free memory: it was freed before, or never allocated")                    \
+	X(PADDING, -4121, "the address lies between or behind the slots of a stub page, in no stub")
 
 enum execmem_error {
 #define EXECMEM_ERROR_ENUM(name_, number_, text_) EXECMEM_ERROR_##name_ = (number_),
