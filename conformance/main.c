@@ -8,6 +8,7 @@
 #include "report.h"
 #include "subject.h"
 #include "subject_allocator.h"
+#include "subject_stub_heap.h"
 #include "text.h"
 
 #define AT_NULL   0
@@ -154,11 +155,16 @@ static bool claims_agree(void)
 {
 	static const struct subject_allocator_operations none;
 	const struct subject_allocator_operations *allocator = subject.allocator ? subject.allocator : &none;
+	static const struct subject_stub_heap_operations no_stubs;
+	const struct subject_stub_heap_operations *stubs = subject.stub_heap ? subject.stub_heap : &no_stubs;
 
-#define AGREES(operation_, claim_) &&agrees(claim_, #operation_, allocator->operation_ != NULL)
+#define AGREES(operation_, claim_)       &&agrees(claim_, #operation_, allocator->operation_ != NULL)
+#define AGREES_STUBS(operation_, claim_) &&agrees(claim_, #operation_, stubs->operation_ != NULL)
 	return agrees("stub-pages", NULL, subject.fill_stub_page != NULL) &&
-	       agrees("stub-page-size", NULL, subject.stub_page_size != NULL) SUBJECT_ALLOCATOR_CLAIMS(AGREES);
+	       agrees("stub-page-size", NULL, subject.stub_page_size != NULL) SUBJECT_ALLOCATOR_CLAIMS(AGREES)
+		       SUBJECT_STUB_HEAP_CLAIMS(AGREES_STUBS);
 #undef AGREES
+#undef AGREES_STUBS
 }
 
 /* ---- Start ---- */

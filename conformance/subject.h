@@ -102,6 +102,7 @@ extern const char *const subject_vector_name[];
 
 /* Operations. A null one is not offered. Returns 0 or a negative number that the subject's manifest may explain. */
 struct subject_allocator_operations; /* subject_allocator.h */
+struct subject_stub_heap_operations; /* subject_stub_heap.h */
 
 struct subject {
 	uint32_t version; /* SUBJECT_VERSION */
@@ -118,6 +119,8 @@ struct subject {
 	int (*stub_page_size)(size_t os_page, size_t *stub_page);
 	/* Claims of allocators: each operation names its own. Null: none of them. */
 	const struct subject_allocator_operations *allocator;
+	/* Claims of stub heaps, likewise. */
+	const struct subject_stub_heap_operations *stub_heap;
 };
 extern const struct subject subject;
 

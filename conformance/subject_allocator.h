@@ -39,7 +39,11 @@
 	X(SYNC, -8017, "the instruction cache could not be synchronised")                                              \
 	X(UNSUPPORTED, -8018, "the system lacks a facility, or has a page size that is not known")                     \
 	X(ENVIRONMENT, -8019, "an environment variable that is not understood")                                        \
-	X(OPERATION, -8020, "the table of system operations lacks an entry")
+	X(OPERATION, -8020, "the table of system operations lacks an entry")                                           \
+	X(FULL, -8021, "the heap has no room, and may not grow")                                                       \
+	X(INTERIOR, -8022, "the address lies inside, not at the beginning")                                            \
+	X(FREED, -8023, "it was freed before, or never allocated")                                                     \
+	X(PADDING, -8024, "the address lies in a page of stubs, but in no stub")
 
 enum subject_error {
 #define SUBJECT_ERROR_ENUM(name_, number_, text_) SUBJECT_ERROR_##name_ = (number_),

@@ -63,6 +63,7 @@ struct execmem_stub_region {
 	struct execmem_stub_pages pages[EXECMEM_STUB_REGION_PAGES];
 };
 
+/* The holes are wanted: EXECMEM_LINE. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct execmem_stub_heap {
 	/* Not changed. */
 	struct execmem_allocator *allocator;

@@ -17,7 +17,7 @@ from .source import PORT_SCHEMA, SUBJECT_SCHEMA, ManifestError, Source, Where
 
 __all__ = ["ManifestError", "discover_ports", "load_port", "load_subject", "subject_path"]
 
-# The claims of subject.h and subject_allocator.h.
+# The claims of subject.h and the headers of allocators and heaps beside it.
 CLAIMS = (
     "stub-pages",
     "stub-page-size",
@@ -32,6 +32,10 @@ CLAIMS = (
     "stats",
     "emulation",
     "fork",
+    "stub-heap",
+    "stub-shared-code",
+    "stub-cache",
+    "stub-trim",
 )
 
 

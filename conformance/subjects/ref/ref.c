@@ -29,4 +29,5 @@ const struct subject subject = {
 	.fill_stub_page = fill_stub_page,
 	.stub_page_size = execmem_stub_page_size,
 	.allocator = &ref_allocator,
+	.stub_heap = &ref_stub_heap,
 };
