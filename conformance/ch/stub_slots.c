@@ -52,12 +52,18 @@ static void sort(unsigned count)
 static bool apart(unsigned kind, unsigned count)
 {
 	const struct subject_stub_kind *k = stub_kind(&it, kind);
+	struct subject_stub_found found;
 
 	sort(count);
 	for (unsigned i = 0; i < count; i++) {
 		if ((uintptr_t)stubs[i].record != stubs[i].rx + it.page)
 			return CHECK_EQUAL(stubs[i].rx + it.page, (uintptr_t)stubs[i].record,
 					   "a record lies one stub page above its slot");
+		if (STUB(find)(it.allocator, stubs[i].rx, &found) || found.stub.rx != stubs[i].rx || found.in_record ||
+		    !found.live || found.kind != kind) {
+			check_note_number("slot_at", stubs[i].rx);
+			return CHECK_TRUE(false, "a stub that was issued is a live slot of its kind");
+		}
 		if (i && stubs[i].rx - stubs[i - 1].rx < k->pitch) {
 			check_note_number("slot_at", stubs[i].rx);
 			return CHECK_TRUE(false, "no slot is issued twice");

@@ -34,6 +34,9 @@ void bench_header(void);
 void bench_report(const char *name, struct bench_pair pair, const char *relation, double goal);
 void bench_report_ratio(const char *name, double ratio, const char *relation, double goal);
 void bench_report_count(const char *name, long count);
+/* Measures and reports a million stubs: stubs.c. */
+void bench_stubs(void);
+
 int bench_missed(void); /* how many goals were */
 
 _Noreturn void bench_fail(const char *what);
