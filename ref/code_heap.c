@@ -113,6 +113,7 @@ static void take(const struct execmem_code_place *place, size_t count, size_t un
 	}
 	if (heap->config.policy == EXECMEM_CODE_NEAR)
 		execmem_code_near_changed(region, place->at, count, true);
+	execmem_code_pages_taken(region, place->at, count);
 	if (place->at + count > region->top)
 		region->top = place->at + count;
 	heap->used += count;
@@ -234,6 +235,7 @@ static void give(struct execmem_code_region *region, size_t i, size_t count)
 	execmem_code_index_insert(region, low, high - low);
 	if (heap->config.policy == EXECMEM_CODE_NEAR)
 		execmem_code_near_changed(region, i, count, false);
+	execmem_code_pages_given(region, i, count, low, high);
 	heap->free_count += 1 - (size_t)below - (size_t)above;
 	heap->used -= count;
 }

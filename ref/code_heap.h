@@ -95,6 +95,8 @@ struct execmem_code_region {
 	struct execmem_code_maxima windows; /* near: free segments of each window; 0 where none was ever used */
 	uint32_t *bounds;                   /* near: of the largest part of each */
 	size_t counted;                     /* near: windows below this segment are counted */
+	uintptr_t *pending;                 /* a bit a page: to be given back (code_heap_release.c) */
+	size_t pending_count;
 	void *tables;
 	size_t table_bytes;
 };
@@ -118,6 +120,9 @@ struct execmem_code_heap {
 	size_t near_window;
 	uint64_t allocations, frees, searches, steps;
 	size_t most_steps;
+	struct execmem_code_books *books;        /* null until something is to be released */
+	uint64_t pushed, popped, pushed_at_last; /* segments freed and taken; freed until the last release */
+	uint64_t released_ns;                    /* when it was tried last */
 };
 
 /* ---- Bits ---- */
@@ -283,6 +288,15 @@ bool execmem_code_near_search(struct execmem_code_heap *heap, const struct execm
 /* Finds a place by the heap's policy. */
 bool execmem_code_search(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
 			 struct execmem_code_place *place);
+
+/* ---- Pages to be given back; heap->lock is held ---- */
+
+/* Segments [i, i + count) are live now. */
+void execmem_code_pages_taken(struct execmem_code_region *region, size_t i, size_t count);
+/* They are free, and with their neighbours [low, high) is one free block. */
+void execmem_code_pages_given(struct execmem_code_region *region, size_t i, size_t count, size_t low, size_t high);
+/* Of a heap that goes. */
+void execmem_code_put_books(struct execmem_code_heap *heap);
 
 /* ---- Regions; heap->lock is held ---- */
 

@@ -96,6 +96,10 @@ static void lay_all(struct layout *layout, struct execmem_code_region *region)
 	region->used = lay(layout, map_words(region) * sizeof(uintptr_t));
 	lay_side(layout, &region->unused, groups);
 	lay_side(layout, &region->kinds, groups);
+	region->pending =
+		lay(layout,
+		    (words_for((region->segments << region->heap->shift >> region->heap->allocator->page_shift) + 1) *
+		     sizeof(uintptr_t)));
 	if (region->heap->config.policy == EXECMEM_CODE_FIRST) {
 		lay_maxima(layout, &region->maxima, groups);
 	} else {
@@ -382,6 +386,7 @@ int execmem_code_heap_destroy(struct execmem_code_heap *heap)
 			allocator->heaps = heap->next;
 		if (heap->next)
 			heap->next->previous = heap->previous;
+		execmem_code_put_books(heap);
 		put_heap(heap);
 	}
 	execmem_unlock(&allocator->os, &allocator->heaps_lock);
