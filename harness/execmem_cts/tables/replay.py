@@ -1,4 +1,4 @@
-"""Builds the replayer (ref/replay) over the library, natively, and runs scripts through it."""
+"""Builds the replayer (ref/replay) and its like over the library, natively, and runs scripts through it."""
 
 from __future__ import annotations
 
@@ -50,31 +50,32 @@ def _own_port(root: Path) -> Path:
     raise ToolError("no port in arch/ is for x86-64")
 
 
-def build(root: Path, directory: Path) -> Path:
-    """The program, up to date. It needs a C library, and a machine that hosted_port.c is for. Raises ToolError."""
+def build(root: Path, directory: Path, name: str = "replay", what: str = "the replayer") -> Path:
+    """The program of ref/`name`, up to date. It needs a C library, and a machine that hosted_port.c is for. Raises
+    ToolError."""
     if platform.machine() not in ("x86_64", "AMD64"):
-        raise ToolError(f"the replayer runs natively, on x86-64 alone so far; this is {platform.machine()}")
+        raise ToolError(f"{what} runs natively, on x86-64 alone so far; this is {platform.machine()}")
     compiler = next((found for name in ("gcc", "clang-19", "clang") if (found := shutil.which(name))), None)
     ninja = shutil.which("ninja") or shutil.which("ninja-build")
     if not compiler or not ninja:
         missing = "a C compiler (Debian: gcc)" if not compiler else "ninja (Debian: ninja-build)"
         raise ToolError(f"{missing} is missing: run toolchains/setup --for test")
-    # The stub pages belong to the port's templates, which a trace does not call.
+    # The stub pages belong to the port's templates, which no program here calls.
     library = [path for path in sorted((root / "ref").glob("*.c")) if path.stem != "stub_page"]
-    sources = [*library, *sorted((root / "ref/replay").glob("*.c")), root / "ref/tests/hosted_port.c"]
+    sources = [*library, *sorted((root / "ref" / name).glob("*.c")), root / "ref/tests/hosted_port.c"]
     includes = (root / "ref/include", root / "arch", _own_port(root))
     flags = [*FLAGS, *(f"-I{folder}" for folder in includes)]
     objects = [f"{path.parent.name}-{path.stem}.o" for path in sources]
     text = NINJA.format(flags=" ".join(map(_escape, flags)), cc=_escape(compiler))
     text += "".join(f"build {o}: cc {_escape(str(path))}\n" for o, path in zip(objects, sources))
-    text += f"build replay: link {' '.join(objects)}\n"
+    text += f"build {name}: link {' '.join(objects)}\n"
     with locked(directory):
         write_if_changed(directory / "build.ninja", text)
         argv = [ninja, "-C", str(directory), "--quiet"]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise ToolError(f"the replayer does not build:\n{done.stdout[-4000:]}{done.stderr[-4000:]}".rstrip())
-    return directory / "replay"
+        raise ToolError(f"{what} does not build:\n{done.stdout[-4000:]}{done.stderr[-4000:]}".rstrip())
+    return directory / name
 
 
 def _escape(text: str) -> str:
