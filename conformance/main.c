@@ -8,6 +8,7 @@
 #include "report.h"
 #include "subject.h"
 #include "subject_allocator.h"
+#include "subject_release.h"
 #include "subject_stub_heap.h"
 #include "text.h"
 
@@ -154,17 +155,21 @@ static bool agrees(const char *claim, const char *operation, bool offered)
 static bool claims_agree(void)
 {
 	static const struct subject_allocator_operations none;
+	static const struct subject_release_operations no_release;
 	const struct subject_allocator_operations *allocator = subject.allocator ? subject.allocator : &none;
 	static const struct subject_stub_heap_operations no_stubs;
 	const struct subject_stub_heap_operations *stubs = subject.stub_heap ? subject.stub_heap : &no_stubs;
+	const struct subject_release_operations *release = subject.release ? subject.release : &no_release;
 
-#define AGREES(operation_, claim_)       &&agrees(claim_, #operation_, allocator->operation_ != NULL)
-#define AGREES_STUBS(operation_, claim_) &&agrees(claim_, #operation_, stubs->operation_ != NULL)
+#define AGREES(operation_, claim_)         &&agrees(claim_, #operation_, allocator->operation_ != NULL)
+#define AGREES_STUBS(operation_, claim_)   &&agrees(claim_, #operation_, stubs->operation_ != NULL)
+#define AGREES_RELEASE(operation_, claim_) &&agrees(claim_, #operation_, release->operation_ != NULL)
 	return agrees("stub-pages", NULL, subject.fill_stub_page != NULL) &&
 	       agrees("stub-page-size", NULL, subject.stub_page_size != NULL) SUBJECT_ALLOCATOR_CLAIMS(AGREES)
-		       SUBJECT_STUB_HEAP_CLAIMS(AGREES_STUBS);
+		       SUBJECT_STUB_HEAP_CLAIMS(AGREES_STUBS) SUBJECT_RELEASE_CLAIMS(AGREES_RELEASE);
 #undef AGREES
 #undef AGREES_STUBS
+#undef AGREES_RELEASE
 }
 
 /* ---- Start ---- */

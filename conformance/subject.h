@@ -103,6 +103,7 @@ extern const char *const subject_vector_name[];
 /* Operations. A null one is not offered. Returns 0 or a negative number that the subject's manifest may explain. */
 struct subject_allocator_operations; /* subject_allocator.h */
 struct subject_stub_heap_operations; /* subject_stub_heap.h */
+struct subject_release_operations;   /* subject_release.h */
 
 struct subject {
 	uint32_t version; /* SUBJECT_VERSION */
@@ -121,6 +122,8 @@ struct subject {
 	const struct subject_allocator_operations *allocator;
 	/* Claims of stub heaps, likewise. */
 	const struct subject_stub_heap_operations *stub_heap;
+	/* Claims of page release, likewise. */
+	const struct subject_release_operations *release;
 };
 extern const struct subject subject;
 

@@ -27,6 +27,7 @@
 #define EXECMEM_SYS_GETPID          172
 #define EXECMEM_SYS_MUNMAP          215
 #define EXECMEM_SYS_CLONE           220
+#define EXECMEM_SYS_MINCORE         232
 #define EXECMEM_SYS_WAIT4           260
 #define EXECMEM_SYS_MMAP            222
 #define EXECMEM_SYS_MPROTECT        226

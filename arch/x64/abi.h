@@ -19,6 +19,7 @@
 #define EXECMEM_SYS_MUNMAP          11
 #define EXECMEM_SYS_RT_SIGACTION    13
 #define EXECMEM_SYS_RT_SIGRETURN    15
+#define EXECMEM_SYS_MINCORE         27
 #define EXECMEM_SYS_MADVISE         28
 #define EXECMEM_SYS_GETPID          39
 #define EXECMEM_SYS_CLONE           56

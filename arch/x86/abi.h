@@ -26,6 +26,7 @@
 #define EXECMEM_SYS_SIGALTSTACK     186
 #define EXECMEM_SYS_MMAP            192 /* mmap2 */
 #define EXECMEM_SYS_FTRUNCATE       194 /* ftruncate64 */
+#define EXECMEM_SYS_MINCORE         218
 #define EXECMEM_SYS_MADVISE         219
 #define EXECMEM_SYS_FCNTL           221 /* fcntl64 */
 #define EXECMEM_SYS_FUTEX           240

@@ -26,6 +26,7 @@
 #define FUTEX_WAKE_PRIVATE 129
 #define SYNC_CORE          (1 << 5)
 #define SYNC_CORE_REGISTER (1 << 6)
+#define IN_CORE_PAGES      32
 #define BLOCK_BYTES        512 /* of struct statx, whatever the file system has */
 
 static int protection_of(unsigned protection)
@@ -281,6 +282,32 @@ int64_t table_file_blocks(int file)
 	const long error = TABLE_CALL(STATX, file, "", AT_EMPTY_PATH, STATX_BLOCKS, status);
 
 	return error ? (int64_t)error : (int64_t)(status[6] * BLOCK_BYTES);
+}
+
+int64_t table_resident(uintptr_t address, size_t bytes)
+{
+	/*
+	 * An entry a page; an emulator whose pages are larger than the machine's gives one a page of the machine. So
+	 * what was written is counted: mincore(2) leaves the highest bit zero.
+	 */
+	unsigned char in_core[IN_CORE_PAGES * 16];
+	int64_t found = 0;
+
+	for (size_t at = 0, piece; at < bytes; at += piece) {
+		size_t entries = 0, set = 0;
+		long error;
+
+		piece = bytes - at < IN_CORE_PAGES * check_os_page ? bytes - at : IN_CORE_PAGES * check_os_page;
+		__builtin_memset(in_core, 0x80, sizeof(in_core));
+		error = TABLE_CALL(MINCORE, address + at, piece, in_core);
+		if (error)
+			return error;
+		for (; entries < sizeof(in_core) && !(in_core[entries] & 0x80); entries++)
+			set += in_core[entries] & 1;
+		if (entries)
+			found += (int64_t)(piece / entries * set);
+	}
+	return found;
 }
 
 const struct subject_os table_real = {

@@ -35,4 +35,7 @@ long table_read_file(const char *path, char *to, size_t room);
 /* Blocks that a file holds, in bytes; or a negative errno. */
 int64_t table_file_blocks(int file);
 
+/* Memory that pages of a private mapping hold, in bytes; or a negative errno. The range is of the system's pages. */
+int64_t table_resident(uintptr_t address, size_t bytes);
+
 #endif

@@ -36,6 +36,9 @@ CLAIMS = (
     "stub-shared-code",
     "stub-cache",
     "stub-trim",
+    "release-decisions",
+    "release-class",
+    "release-heap",
 )
 
 

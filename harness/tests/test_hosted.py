@@ -68,7 +68,9 @@ def build(flavour: str) -> Path:
 
 
 def test_every_program_of_the_folder_is_found() -> None:
-    assert len(PROGRAMS) >= 18 and {"threads", "fail_kth", "random_model", "code_heap_model", "stub_model"} <= set(PROGRAMS)
+    assert len(PROGRAMS) >= 18 and {"threads", "fail_kth", "random_model", "code_heap_model", "stub_model"} <= set(
+        PROGRAMS
+    )
     assert any(flavour == "thread" for flavour, _ in CASES)
 
 

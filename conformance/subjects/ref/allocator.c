@@ -27,7 +27,7 @@ _Static_assert(SUBJECT_OPEN_SINGLE_USE == EXECMEM_MAP_SINGLE_USE &&
 	       "flags");
 _Static_assert(SUBJECT_REFUSALS_MOST == EXECMEM_REFUSALS_MAX, "refusals");
 
-int ref_error_of(int error)
+int ref_error(int error)
 {
 	switch (error) {
 #define SAME(name_)                                                                                                    \
@@ -83,7 +83,7 @@ static int limit(void *context, enum execmem_limit which, struct execmem_usage *
 	return error;
 }
 
-static struct execmem_os table_of(const struct subject_os *os)
+struct execmem_os ref_table(const struct subject_os *os)
 {
 	given = os;
 	return (struct execmem_os){
@@ -145,7 +145,7 @@ static int make(struct execmem_os os, const struct subject_config *config, struc
 		refusals->list[i] = (struct subject_refusal){met.list[i].backend, met.list[i].call, met.list[i].error};
 	if (!error)
 		*allocator = (struct subject_allocator *)made;
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 static int create(const struct subject_config *config, struct subject_allocator **allocator,
@@ -157,12 +157,12 @@ static int create(const struct subject_config *config, struct subject_allocator 
 static int create_over(const struct subject_os *os, const struct subject_config *config,
 		       struct subject_allocator **allocator, struct subject_refusals *refusals)
 {
-	return make(table_of(os), config, allocator, refusals);
+	return make(ref_table(os), config, allocator, refusals);
 }
 
 static int destroy(struct subject_allocator *allocator)
 {
-	return ref_error_of(execmem_destroy(own(allocator)));
+	return ref_error(execmem_destroy(own(allocator)));
 }
 
 static enum subject_backend backend(struct subject_allocator *allocator)
@@ -193,7 +193,7 @@ static int reserve_any(struct subject_allocator *allocator, size_t bytes, const 
 
 	if (!error)
 		*region = (struct subject_region){made.rx.at, made.bytes, {(uintptr_t)made.record, made.generation}};
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 static int reserve(struct subject_allocator *allocator, size_t bytes, struct subject_region *region)
@@ -219,21 +219,21 @@ static int release(const struct subject_region *region)
 {
 	const struct execmem_region it = region_of(region);
 
-	return ref_error_of(execmem_release(&it));
+	return ref_error(execmem_release(&it));
 }
 
 static int commit(const struct subject_region *region, size_t offset, size_t bytes)
 {
 	const struct execmem_region it = region_of(region);
 
-	return ref_error_of(execmem_commit(&it, offset, bytes));
+	return ref_error(execmem_commit(&it, offset, bytes));
 }
 
 static int decommit(const struct subject_region *region, size_t offset, size_t bytes)
 {
 	const struct execmem_region it = region_of(region);
 
-	return ref_error_of(execmem_decommit(&it, offset, bytes));
+	return ref_error(execmem_decommit(&it, offset, bytes));
 }
 
 static int lookup(struct subject_allocator *allocator, const void *address, struct subject_found *found)
@@ -243,7 +243,7 @@ static int lookup(struct subject_allocator *allocator, const void *address, stru
 
 	if (!error)
 		*found = (struct subject_found){it.start.at, it.bytes, it.owner, it.kind};
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 /* ---- Views ---- */
@@ -262,7 +262,7 @@ static int open(struct subject_allocator *allocator, uintptr_t rx, size_t bytes,
 	if (!error)
 		*view = (struct subject_view){
 			made.rw.at, made.rx.at, made.bytes, {(uintptr_t)made.handle, made.generation}};
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 static int close(struct subject_view *view)
@@ -271,14 +271,14 @@ static int close(struct subject_view *view)
 	const int error = execmem_unmap_rw(&it);
 
 	view->rw = it.rw.at;
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 static int publish(const struct subject_view *view, size_t offset, size_t bytes, unsigned flags)
 {
 	const struct execmem_view it = view_of(view);
 
-	return ref_error_of(execmem_publish(&it, offset, bytes, flags));
+	return ref_error(execmem_publish(&it, offset, bytes, flags));
 }
 
 static int publish_many(const struct subject_view *view, const struct subject_range *ranges, size_t count,
@@ -287,12 +287,12 @@ static int publish_many(const struct subject_view *view, const struct subject_ra
 	const struct execmem_view it = view_of(view);
 
 	_Static_assert(sizeof(struct execmem_range) == sizeof(struct subject_range), "ranges");
-	return ref_error_of(execmem_publish_many(&it, (const struct execmem_range *)ranges, count, flags));
+	return ref_error(execmem_publish_many(&it, (const struct execmem_range *)ranges, count, flags));
 }
 
 static int write(struct subject_allocator *allocator, uintptr_t rx, const void *code, size_t bytes, unsigned flags)
 {
-	return ref_error_of(execmem_write(own(allocator), (execmem_rx){rx}, code, bytes, flags));
+	return ref_error(execmem_write(own(allocator), (execmem_rx){rx}, code, bytes, flags));
 }
 
 /* ---- The rest ---- */
@@ -321,7 +321,7 @@ static int stats(struct subject_allocator *allocator, struct subject_stats *to)
 			.deferred_bytes = from.deferred_bytes,
 			.metadata_bytes = from.metadata_bytes,
 		};
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 static int cache(struct subject_allocator *allocator, struct subject_cache *to)
@@ -340,12 +340,12 @@ static int cache(struct subject_allocator *allocator, struct subject_cache *to)
 			.steps = from.steps,
 			.remaps = from.remaps,
 		};
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 static int dump(struct subject_allocator *allocator)
 {
-	return ref_error_of(execmem_stats_dump(own(allocator)));
+	return ref_error(execmem_stats_dump(own(allocator)));
 }
 
 static bool emulation(struct subject_allocator *allocator)
@@ -360,17 +360,17 @@ static void set_emulation(struct subject_allocator *allocator, bool on)
 
 static int fork_prepare(struct subject_allocator *allocator)
 {
-	return ref_error_of(execmem_fork_prepare(own(allocator)));
+	return ref_error(execmem_fork_prepare(own(allocator)));
 }
 
 static int fork_parent(struct subject_allocator *allocator)
 {
-	return ref_error_of(execmem_fork_parent(own(allocator)));
+	return ref_error(execmem_fork_parent(own(allocator)));
 }
 
 static int fork_child(struct subject_allocator *allocator)
 {
-	return ref_error_of(execmem_fork_child(own(allocator)));
+	return ref_error(execmem_fork_child(own(allocator)));
 }
 
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name */

@@ -9,6 +9,7 @@
 #include <subject.h>
 
 #include "allocator.h"
+#include "release.h"
 
 /*
  * The code page that a stub heap hands out for a template without patches, copied: such code is the same wherever it
@@ -70,4 +71,5 @@ const struct subject subject = {
 	.stub_page_size = execmem_stub_page_size,
 	.allocator = &ref_allocator,
 	.stub_heap = &ref_stub_heap,
+	.release = &ref_release,
 };

@@ -41,19 +41,19 @@ static int create(struct subject_allocator *allocator, const struct subject_stub
 	error = execmem_stub_heap_create((struct execmem_allocator *)allocator, &config, &made);
 	if (!error)
 		*heap = (struct subject_stub_heap *)made;
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 static int destroy(struct subject_stub_heap *heap)
 {
-	return ref_error_of(execmem_stub_heap_destroy(own(heap)));
+	return ref_error(execmem_stub_heap_destroy(own(heap)));
 }
 
 static int stub_of(int error, const struct execmem_stub *made, struct subject_stub *stub)
 {
 	if (!error)
 		*stub = (struct subject_stub){made->rx.at, made->record};
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 static int allocate(struct subject_stub_heap *heap, unsigned kind, struct subject_stub *stub)
@@ -67,12 +67,12 @@ static int allocate(struct subject_stub_heap *heap, unsigned kind, struct subjec
 /* Named as the operation. */
 static int free(struct subject_stub_heap *heap, uintptr_t rx)
 {
-	return ref_error_of(execmem_stub_free(own(heap), (execmem_rx){rx}));
+	return ref_error(execmem_stub_free(own(heap), (execmem_rx){rx}));
 }
 
 static int back_out(struct subject_stub_heap *heap, uintptr_t rx)
 {
-	return ref_error_of(execmem_stub_back_out(own(heap), (execmem_rx){rx}));
+	return ref_error(execmem_stub_back_out(own(heap), (execmem_rx){rx}));
 }
 
 static int find(struct subject_allocator *allocator, uintptr_t address, struct subject_stub_found *found)
@@ -83,7 +83,7 @@ static int find(struct subject_allocator *allocator, uintptr_t address, struct s
 	if (!error)
 		*found = (struct subject_stub_found){
 			{it.stub.rx.at, it.stub.record}, it.slot, it.kind, it.in_record, it.live};
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 static int figures(struct subject_stub_heap *heap, struct subject_stub_figures *to)
@@ -93,7 +93,7 @@ static int figures(struct subject_stub_heap *heap, struct subject_stub_figures *
 
 	if (!error)
 		*to = (struct subject_stub_figures){from.live, from.cached, from.pages, from.wasted_bytes};
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 static int code_views(struct subject_stub_heap *heap, uint64_t *views)
@@ -103,7 +103,7 @@ static int code_views(struct subject_stub_heap *heap, uint64_t *views)
 
 	if (!error)
 		*views = from.code_views;
-	return ref_error_of(error);
+	return ref_error(error);
 }
 
 _Static_assert(sizeof(struct execmem_stub_cache) <= sizeof(struct subject_stub_cache), "caches");
@@ -115,7 +115,7 @@ static struct execmem_stub_cache *own_cache(struct subject_stub_cache *cache)
 
 static int cache_create(struct subject_stub_heap *heap, unsigned kind, struct subject_stub_cache *cache)
 {
-	return ref_error_of(execmem_stub_cache_create(own(heap), kind, own_cache(cache)));
+	return ref_error(execmem_stub_cache_create(own(heap), kind, own_cache(cache)));
 }
 
 static int cache_allocate(struct subject_stub_cache *cache, struct subject_stub *stub)
@@ -128,22 +128,22 @@ static int cache_allocate(struct subject_stub_cache *cache, struct subject_stub 
 
 static int cache_free(struct subject_stub_cache *cache, uintptr_t rx)
 {
-	return ref_error_of(execmem_stub_cache_free(own_cache(cache), (execmem_rx){rx}));
+	return ref_error(execmem_stub_cache_free(own_cache(cache), (execmem_rx){rx}));
 }
 
 static int cache_flush(struct subject_stub_cache *cache)
 {
-	return ref_error_of(execmem_stub_cache_flush(own_cache(cache)));
+	return ref_error(execmem_stub_cache_flush(own_cache(cache)));
 }
 
 static int cache_destroy(struct subject_stub_cache *cache)
 {
-	return ref_error_of(execmem_stub_cache_destroy(own_cache(cache)));
+	return ref_error(execmem_stub_cache_destroy(own_cache(cache)));
 }
 
 static int trim(struct subject_stub_heap *heap, size_t *bytes)
 {
-	return ref_error_of(execmem_stub_trim(own(heap), bytes));
+	return ref_error(execmem_stub_trim(own(heap), bytes));
 }
 
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name */

@@ -103,9 +103,9 @@ EXECMEM_MUST_CHECK int execmem_stub_allocate_many(struct execmem_stub_heap *heap
 						  struct execmem_stub *stubs, size_t count);
 
 /*
- * Fills the record of a live stub from `record`, unless that is null: the caller has filled it. The record is complete to
- * a thread that learns of the stub through a store that the publisher made after the call with release semantics, and
- * that the thread reads with acquire semantics; execmem_publish of code that calls the stub is one.
+ * Fills the record of a live stub from `record`, unless that is null: the caller has filled it. The record is complete
+ * to a thread that learns of the stub through a store that the publisher made after the call with release semantics,
+ * and that the thread reads with acquire semantics; execmem_publish of code that calls the stub is one.
  *
  * EXECMEM_ERROR_NOT_FOUND, _PADDING, _INTERIOR, _FREED, _FORKED   as execmem_stub_free
  */

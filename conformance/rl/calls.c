@@ -1,0 +1,205 @@
+/*
+ * How pages go: in which calls, what happens when they are refused, and where counters have no memory.
+ */
+#include "../alloc/table.h"
+#include "model.h"
+
+#define RANGES 20u
+
+static struct {
+	struct rl_memory memory;
+	struct subject_class *class_;
+	struct subject_release_layout layout;
+	uint64_t pages, bytes; /* given back so far */
+} c;
+
+/* A class of half-page blocks, each second page of which is free, all of them with memory. */
+static bool checkerboard(bool file)
+{
+	const size_t page = check_page;
+	struct subject_release_place place;
+
+	watch_begin();
+	c.layout = (struct subject_release_layout){page, page / 2, 0, 4 * RANGES, 2 * RANGES * page};
+	c.pages = c.bytes = 0;
+	if (!rl_map(&c.memory, c.layout.end, file))
+		return false;
+	place = (struct subject_release_place){c.memory.at, c.memory.file, 0};
+	if (!ALLOC_OK(subject.release->class_create(&watch_os, &c.layout, &place, &c.class_)))
+		return false;
+	__builtin_memset(c.memory.at, 9, c.memory.bytes);
+	for (size_t block = 0; block < c.layout.blocks; block++)
+		subject.release->class_take(c.class_, block);
+	for (size_t block = 0; block < c.layout.blocks; block++)
+		if (block & 2)
+			subject.release->class_give(c.class_, block);
+	return true;
+}
+
+static int release(void)
+{
+	const struct subject_release_request exact = {SUBJECT_RELEASE_EXACT, false, 0, 0};
+	struct subject_released released;
+	const int error = subject.release->class_release(c.class_, &exact, &released);
+
+	c.pages += released.pages;
+	c.bytes += released.bytes;
+	return error;
+}
+
+/* So many of the free pages are gone, and the counters say it. */
+static bool gone(uint64_t pages)
+{
+	return CHECK_EQUAL((2 * RANGES - pages) * check_page, rl_held(&c.memory),
+			   "what went is what the system has not any more") &&
+	       CHECK_EQUAL(pages, c.pages, "the count of pages is what went") &&
+	       CHECK_EQUAL(pages * check_page, c.bytes, "the count of bytes is what went");
+}
+
+static bool done(void)
+{
+	for (size_t at = 0; at < c.memory.bytes; at += check_page / 2)
+		if (!CHECK_EQUAL(at / check_page & 1 ? 0 : 9, c.memory.at[at], "only what is free reads as zero"))
+			return false;
+	watch_allow();
+	watch.refuse = NULL;
+	return ALLOC_OK(subject.release->class_destroy(c.class_)) && rl_unmap(&c.memory);
+}
+
+static int refuse_many(const struct watch_call *call)
+{
+	return call->kind == WATCH_DISCARD_MANY ? -TABLE_ENOSYS : 0;
+}
+
+CHECK(rl_calls, "RL-005", "few calls where many ranges go together, one a range where the system does not take them so")
+{
+	unsigned long before;
+
+	if (!alloc_claims("release-class"))
+		return;
+	MUST(checkerboard(false));
+	before = watch.calls;
+	MUST_OK(release());
+	MUST(gone(RANGES) && CHECK_TRUE(watch.calls - before < RANGES / 2, "ranges go together"));
+	before = watch.calls;
+	MUST_OK(release());
+	MUST(CHECK_EQUAL(before, watch.calls, "a release that finds nothing asks the system for nothing") && done());
+
+	MUST(checkerboard(false));
+	watch.refuse = refuse_many;
+	before = watch.of_kind[WATCH_DISCARD];
+	MUST_OK(release());
+	MUST(gone(RANGES));
+	MUST(CHECK_EQUAL(RANGES, watch.of_kind[WATCH_DISCARD] - before, "each range goes by itself") && done());
+
+	MUST(checkerboard(true));
+	before = watch.of_kind[WATCH_FILE_PUNCH];
+	MUST_OK(release());
+	MUST(gone(RANGES));
+	MUST(CHECK_EQUAL(RANGES, watch.of_kind[WATCH_FILE_PUNCH] - before, "each range is a hole") && done());
+}
+
+static unsigned after; /* so many discards or punches are taken, and no more */
+
+static int refuse_later(const struct watch_call *call)
+{
+	if (call->kind == WATCH_DISCARD_MANY)
+		return -TABLE_ENOSYS;
+	if (call->kind != WATCH_DISCARD && call->kind != WATCH_FILE_PUNCH)
+		return 0;
+	return after-- == 0 ? -TABLE_ENOSPC : 0;
+}
+
+CHECK(rl_refused, "RL-005", "what the system refuses is said, is not counted, and goes the next time")
+{
+	if (!alloc_claims("release-class"))
+		return;
+	for (unsigned file = 0; file < 2; file++) {
+		static const unsigned taken[] = {0, 1, RANGES - 1};
+
+		for (unsigned i = 0; i < 3; i++) {
+			MUST(checkerboard(file));
+			after = taken[i];
+			watch.refuse = refuse_later;
+			check_note_number("ranges_taken", taken[i]);
+			check_note("memory", file ? "file" : "private");
+			MUST(ALLOC_IS(-TABLE_ENOSPC, release()));
+			MUST(gone(taken[i]));
+			watch.refuse = NULL;
+			MUST_OK(release());
+			MUST(gone(RANGES) && done());
+		}
+	}
+}
+
+/* ---- Counters ---- */
+
+#define MANY ((size_t)40000) /* pages: their counters fit no small buffer */
+
+static bool refused_map;
+
+static int refuse_map(const struct watch_call *call)
+{
+	refused_map |= call->kind == WATCH_MAP;
+	return call->kind == WATCH_MAP ? -TABLE_ENOMEM : 0;
+}
+
+/* Blocks are 1/32 of a page. All of the first pages were used; of page 1 a block is live, and all of the last page. */
+static bool many(void)
+{
+	const size_t page = check_page;
+	struct subject_release_place place;
+
+	watch_begin();
+	c.layout = (struct subject_release_layout){page, page / 32, 0, MANY * 32, MANY * page};
+	if (!rl_map(&c.memory, c.layout.end, false))
+		return false;
+	place = (struct subject_release_place){c.memory.at, c.memory.file, 0};
+	if (!ALLOC_OK(subject.release->class_create(&watch_os, &c.layout, &place, &c.class_)))
+		return false;
+	for (size_t block = 0; block < 8 * 32; block++)
+		subject.release->class_take(c.class_, block);
+	for (size_t block = (MANY - 1) * 32; block < MANY * 32; block++)
+		subject.release->class_take(c.class_, block);
+	__builtin_memset(c.memory.at, 9, 8 * page);
+	__builtin_memset(c.memory.at + (MANY - 1) * page, 9, page);
+	for (size_t block = 0; block < 8 * 32; block++)
+		if (block != 40)
+			subject.release->class_give(c.class_, block);
+	return true;
+}
+
+CHECK(rl_counters, "RL-006", "counters that do not fit a small buffer, with memory for them and without")
+{
+	const struct subject_release_request forced = {SUBJECT_RELEASE_SCUDO, true, 0, 0};
+	struct subject_released released;
+	int error;
+
+	if (!alloc_claims("release-class"))
+		return;
+	MUST(many());
+	watch.refuse = refuse_map;
+	refused_map = false;
+	error = subject.release->class_release(c.class_, &forced, &released);
+	watch.refuse = NULL;
+	if (refused_map) {
+		MUST(ALLOC_IS(-TABLE_ENOMEM, error));
+		MUST(CHECK_EQUAL(0, released.pages, "nothing goes") &&
+		     CHECK_EQUAL(9, c.memory.at[0], "and what is free is as it was"));
+	}
+	/* Twice: what counting leaves behind would show in the second. */
+	for (unsigned i = 0; i < 2; i++) {
+		for (size_t block = 0; block < 32 && i; block++)
+			subject.release->class_take(c.class_, block);
+		for (size_t block = 0; block < 32 && i; block++)
+			subject.release->class_give(c.class_, block);
+		MUST_OK(subject.release->class_release(c.class_, &forced, &released));
+		MUST(CHECK_EQUAL(0, released.verdict, "a release is decided") &&
+		     CHECK_EQUAL(MANY - 2, released.pages, "every page goes but two") &&
+		     CHECK_EQUAL(9, c.memory.at[check_page], "the page of a live block stays") &&
+		     CHECK_EQUAL(9, c.memory.at[(MANY - 1) * check_page], "a page of live blocks stays") &&
+		     CHECK_EQUAL(0, c.memory.at[0], "a free page is gone"));
+	}
+	MUST_OK(subject.release->class_destroy(c.class_));
+	MUST(rl_unmap(&c.memory) && CHECK_EQUAL(0, space.count, "nothing stays mapped"));
+}
