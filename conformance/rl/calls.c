@@ -4,7 +4,7 @@
 #include "../alloc/table.h"
 #include "model.h"
 
-#define RANGES 20u
+#define RANGES ((size_t)20)
 
 static struct {
 	struct rl_memory memory;
