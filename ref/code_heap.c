@@ -91,8 +91,11 @@ static void take(const struct execmem_code_place *place, size_t count, size_t un
 	struct execmem_code_heap *heap = region->heap;
 	size_t before = place->at - place->free, behind = place->free_count - before - count;
 
-	execmem_code_index_remove(region, place->free, place->free_count,
-				  (struct execmem_code_change){place->free, place->free + place->free_count});
+	if (place->alone)
+		execmem_code_best_remove_alone(region, place->free, place->free_count);
+	else
+		execmem_code_index_remove(region, place->free, place->free_count,
+					  (struct execmem_code_change){place->free, place->free + place->free_count});
 	heap->free_count--;
 	if (before) {
 		execmem_code_change(region->used, place->at - 1, false);

@@ -183,8 +183,28 @@ static inline size_t execmem_code_previous(const struct execmem_code_bits *bits,
 		    : execmem_code_previous_word(bits, word);
 }
 
-void execmem_code_bits_set(struct execmem_code_bits *bits, size_t i);
-void execmem_code_bits_clear(struct execmem_code_bits *bits, size_t i);
+/* The first bit of a word was set, the last one cleared: the levels above. */
+void execmem_code_bits_set_above(struct execmem_code_bits *bits, size_t word);
+void execmem_code_bits_clear_above(struct execmem_code_bits *bits, size_t word);
+
+static inline void execmem_code_bits_set(struct execmem_code_bits *bits, size_t i)
+{
+	uintptr_t *word = &bits->level[0][i >> EXECMEM_CODE_WORD_SHIFT], old = *word;
+
+	execmem_code_store(word, old | (uintptr_t)1 << (i % EXECMEM_CODE_WORD_BITS));
+	if (!old)
+		execmem_code_bits_set_above(bits, i >> EXECMEM_CODE_WORD_SHIFT);
+}
+
+static inline void execmem_code_bits_clear(struct execmem_code_bits *bits, size_t i)
+{
+	uintptr_t *word = &bits->level[0][i >> EXECMEM_CODE_WORD_SHIFT];
+	uintptr_t left = *word & ~((uintptr_t)1 << (i % EXECMEM_CODE_WORD_BITS));
+
+	execmem_code_store(word, left);
+	if (!left)
+		execmem_code_bits_clear_above(bits, i >> EXECMEM_CODE_WORD_SHIFT);
+}
 
 /* ---- Blocks; heap->lock is held ---- */
 
@@ -196,10 +216,6 @@ static inline size_t execmem_code_segments(const struct execmem_code_region *reg
 
 /* Writes what a live block of `count` segments at `i` has to remember, and marks it used. */
 void execmem_code_remember(struct execmem_code_region *region, size_t i, size_t count, size_t unused, unsigned kind);
-/* Forgets it; the marks stay. */
-void execmem_code_forget(struct execmem_code_region *region, size_t i, size_t count);
-/* Unused bytes of a live block. */
-size_t execmem_code_unused(const struct execmem_code_region *region, size_t i, size_t count);
 unsigned execmem_code_kind_at(const struct execmem_code_region *region, size_t i);
 
 /* Fits a side table to numbers up to `most`. */
@@ -213,24 +229,53 @@ uint32_t execmem_code_side_get(const struct execmem_code_side *side, size_t i);
 void execmem_code_side_put(struct execmem_code_side *side, size_t i, uint32_t value);
 void execmem_code_side_drop(struct execmem_code_side *side, size_t i);
 
+/* Whether the bits of `used` between the marks hold the count of unused bytes. */
+static inline bool execmem_code_fits_inline(const struct execmem_code_heap *heap, size_t count)
+{
+	return count >= heap->unused_bits + 2;
+}
+
+/* Forgets what a live block has to remember; the marks stay. */
+static inline void execmem_code_forget(struct execmem_code_region *region, size_t i, size_t count)
+{
+	if (!execmem_code_fits_inline(region->heap, count))
+		execmem_code_side_drop(&region->unused, i);
+	if (region->kinds.references[i >> EXECMEM_CODE_GROUP_SHIFT])
+		execmem_code_side_drop(&region->kinds, i);
+}
+
+/* Unused bytes of a live block. */
+static inline size_t execmem_code_unused(const struct execmem_code_region *region, size_t i, size_t count)
+{
+	unsigned bits = region->heap->unused_bits, shift = (unsigned)((i + 1) % EXECMEM_CODE_WORD_BITS);
+	const uintptr_t *word = &region->used[(i + 1) >> EXECMEM_CODE_WORD_SHIFT];
+	uintptr_t value;
+
+	if (!execmem_code_fits_inline(region->heap, count))
+		return execmem_code_side_get(&region->unused, i);
+	value = execmem_code_load(word) >> shift;
+	if (shift + bits > EXECMEM_CODE_WORD_BITS)
+		value |= execmem_code_load(word + 1) << (EXECMEM_CODE_WORD_BITS - shift);
+	return value & (((uintptr_t)1 << bits) - 1);
+}
+
 /* ---- Indexes of free blocks; heap->lock is held ---- */
 
-/*
- * A free block that is in the map comes to the index of the heap's policy; or leaves it, before it leaves the map. What
- * the map has in [low, high) is about to change, and does not count.
- */
+/* What the map has in [low, high) is about to change, and does not count. */
 struct execmem_code_change {
 	size_t low, high;
 };
-void execmem_code_index_insert(struct execmem_code_region *region, size_t i, size_t count);
-void execmem_code_index_remove(struct execmem_code_region *region, size_t i, size_t count,
-			       struct execmem_code_change change);
 
 /*
  * The smallest free block, of equals the lowest, that comes at or after a block of *count segments at *i in this order.
  * False where there is none. Adds to *steps what it looks at.
  */
 bool execmem_code_best_next(const struct execmem_code_region *region, size_t *i, size_t *count, size_t *steps);
+/*
+ * The lowest free block of a size below the bits of a word, of which there is one. *alone: its group has no other of
+ * the size for certain.
+ */
+size_t execmem_code_best_lowest(const struct execmem_code_region *region, size_t count, bool *alone, size_t *steps);
 /* The lowest free block from *i on that has *count segments; *count becomes what it has. */
 bool execmem_code_first_next(const struct execmem_code_region *region, size_t *i, size_t *count, size_t *steps);
 
@@ -239,9 +284,30 @@ size_t execmem_code_best_largest(const struct execmem_code_region *region);
 void execmem_code_best_insert(struct execmem_code_region *region, size_t i, size_t count);
 void execmem_code_best_remove(struct execmem_code_region *region, size_t i, size_t count,
 			      struct execmem_code_change change);
+/* The same for a block that execmem_code_best_lowest has found alone. */
+void execmem_code_best_remove_alone(struct execmem_code_region *region, size_t i, size_t count);
 void execmem_code_first_insert(struct execmem_code_region *region, size_t i, size_t count);
 void execmem_code_first_remove(struct execmem_code_region *region, size_t i, size_t count,
 			       struct execmem_code_change change);
+
+/* A free block that is in the map comes to the index of the heap's policy. */
+static inline void execmem_code_index_insert(struct execmem_code_region *region, size_t i, size_t count)
+{
+	if (region->heap->config.policy == EXECMEM_CODE_FIRST)
+		execmem_code_first_insert(region, i, count);
+	else
+		execmem_code_best_insert(region, i, count);
+}
+
+/* It leaves the index, before it leaves the map. */
+static inline void execmem_code_index_remove(struct execmem_code_region *region, size_t i, size_t count,
+					     struct execmem_code_change change)
+{
+	if (region->heap->config.policy == EXECMEM_CODE_FIRST)
+		execmem_code_first_remove(region, i, count, change);
+	else
+		execmem_code_best_remove(region, i, count, change);
+}
 
 void execmem_code_trie_insert(struct execmem_code_region *region, size_t i, size_t count);
 void execmem_code_trie_remove(struct execmem_code_region *region, size_t i, size_t count);
@@ -266,6 +332,7 @@ struct execmem_code_place {
 	struct execmem_code_region *region;
 	size_t free, free_count; /* the free block */
 	size_t at;               /* where in it */
+	bool alone;              /* as execmem_code_best_lowest says */
 };
 
 /* Segments [low, high) of a region. */

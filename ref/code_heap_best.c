@@ -101,23 +101,44 @@ static size_t next_group(const struct execmem_code_classes *classes, size_t grou
 	return EXECMEM_CODE_NONE;
 }
 
+size_t execmem_code_best_lowest(const struct execmem_code_region *region, size_t count, bool *alone, size_t *steps)
+{
+	size_t first = lowest_group(&region->classes, count) << EXECMEM_CODE_GROUP_SHIFT;
+	const uintptr_t *blocks = &region->blocks.level[0][first >> W_SHIFT], *used = &region->used[first >> W_SHIFT];
+
+	*steps += region->classes.levels + WORDS;
+	for (unsigned word = 0; word < WORDS; word++) {
+		uintptr_t here = candidates(blocks + word, used + word, count);
+
+		for (; here; here &= here - 1) {
+			size_t i = first + (word << W_SHIFT) + execmem_code_lowest(here);
+
+			if (execmem_code_segments(region, i) != count)
+				continue;
+			for (here &= here - 1; ++word < WORDS;)
+				here |= candidates(blocks + word, used + word, count);
+			*alone = !here;
+			return i;
+		}
+	}
+	return EXECMEM_CODE_NONE;
+}
+
 /* The lowest free block from `from` on that has exactly `count` segments, of which there are some. */
 static size_t next_of_size(const struct execmem_code_region *region, size_t from, size_t count, size_t *steps)
 {
 	size_t group = from >> EXECMEM_CODE_GROUP_SHIFT, i;
+	bool alone;
 
-	if (from) {
-		*steps += WORDS;
-		i = find_in_group(region, group, from, count);
-		if (i != EXECMEM_CODE_NONE)
-			return i;
-		group = next_group(&region->classes, group + 1, count, steps);
-		if (group == EXECMEM_CODE_NONE)
-			return EXECMEM_CODE_NONE;
-	} else {
-		*steps += region->classes.levels;
-		group = lowest_group(&region->classes, count);
-	}
+	if (!from)
+		return execmem_code_best_lowest(region, count, &alone, steps);
+	*steps += WORDS;
+	i = find_in_group(region, group, from, count);
+	if (i != EXECMEM_CODE_NONE)
+		return i;
+	group = next_group(&region->classes, group + 1, count, steps);
+	if (group == EXECMEM_CODE_NONE)
+		return EXECMEM_CODE_NONE;
 	*steps += WORDS;
 	return find_in_group(region, group, 0, count);
 }
@@ -170,15 +191,17 @@ void execmem_code_best_insert(struct execmem_code_region *region, size_t i, size
 void execmem_code_best_remove(struct execmem_code_region *region, size_t i, size_t count,
 			      struct execmem_code_change change)
 {
+	if (count >= W)
+		execmem_code_trie_remove(region, i, count);
+	else if (!has_other(region, i, count, change))
+		execmem_code_best_remove_alone(region, i, count);
+}
+
+void execmem_code_best_remove_alone(struct execmem_code_region *region, size_t i, size_t count)
+{
 	struct execmem_code_classes *classes = &region->classes;
 	size_t group = i >> EXECMEM_CODE_GROUP_SHIFT;
 
-	if (count >= W) {
-		execmem_code_trie_remove(region, i, count);
-		return;
-	}
-	if (has_other(region, i, count, change))
-		return;
 	for (unsigned level = 0; level < classes->levels; level++, group >>= W_SHIFT) {
 		uintptr_t *word = class_word(classes, level, group, count);
 

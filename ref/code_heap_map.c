@@ -54,35 +54,33 @@ size_t execmem_code_previous_word(const struct execmem_code_bits *bits, size_t w
 	return EXECMEM_CODE_NONE;
 }
 
-void execmem_code_bits_set(struct execmem_code_bits *bits, size_t i)
+void execmem_code_bits_set_above(struct execmem_code_bits *bits, size_t word)
 {
-	for (unsigned level = 0; level < bits->levels; level++, i >>= W_SHIFT) {
-		uintptr_t *word = &bits->level[level][i >> W_SHIFT], old = *word;
+	size_t i = word;
 
-		execmem_code_store(word, old | (uintptr_t)1 << (i % W));
+	for (unsigned level = 1; level < bits->levels; level++, i >>= W_SHIFT) {
+		uintptr_t *here = &bits->level[level][i >> W_SHIFT], old = *here;
+
+		execmem_code_store(here, old | (uintptr_t)1 << (i % W));
 		if (old)
 			return;
 	}
 }
 
-void execmem_code_bits_clear(struct execmem_code_bits *bits, size_t i)
+void execmem_code_bits_clear_above(struct execmem_code_bits *bits, size_t word)
 {
-	for (unsigned level = 0; level < bits->levels; level++, i >>= W_SHIFT) {
-		uintptr_t *word = &bits->level[level][i >> W_SHIFT], new = *word & ~((uintptr_t)1 << (i % W));
+	size_t i = word;
 
-		execmem_code_store(word, new);
+	for (unsigned level = 1; level < bits->levels; level++, i >>= W_SHIFT) {
+		uintptr_t *here = &bits->level[level][i >> W_SHIFT], new = *here & ~((uintptr_t)1 << (i % W));
+
+		execmem_code_store(here, new);
 		if (new)
 			return;
 	}
 }
 
 /* ---- What is remembered of a live block ---- */
-
-/* Whether the bits of `used` between the marks hold the count of unused bytes. */
-static bool fits_inline(const struct execmem_code_heap *heap, size_t count)
-{
-	return count >= heap->unused_bits + 2;
-}
 
 /* The bits of `used` from `i` on become `value`. */
 static void put_bits(uintptr_t *used, size_t i, unsigned bits, uintptr_t value)
@@ -95,22 +93,11 @@ static void put_bits(uintptr_t *used, size_t i, unsigned bits, uintptr_t value)
 		execmem_code_store(word + 1, (word[1] & ~(mask >> (W - shift))) | value >> (W - shift));
 }
 
-static uintptr_t get_bits(const uintptr_t *used, size_t i, unsigned bits)
-{
-	const uintptr_t *word = &used[i >> W_SHIFT];
-	unsigned shift = (unsigned)(i % W);
-	uintptr_t value = execmem_code_load(word) >> shift;
-
-	if (shift + bits > W)
-		value |= execmem_code_load(word + 1) << (W - shift);
-	return value & (((uintptr_t)1 << bits) - 1);
-}
-
 void execmem_code_remember(struct execmem_code_region *region, size_t i, size_t count, size_t unused, unsigned kind)
 {
 	const struct execmem_code_heap *heap = region->heap;
 
-	if (fits_inline(heap, count)) {
+	if (execmem_code_fits_inline(heap, count)) {
 		/* The mark and the count as one: they mostly share a word. */
 		put_bits(region->used, i, heap->unused_bits + 1, unused << 1 | 1);
 	} else {
@@ -120,23 +107,6 @@ void execmem_code_remember(struct execmem_code_region *region, size_t i, size_t 
 	if (kind != heap->config.kind)
 		execmem_code_side_put(&region->kinds, i, kind + 1);
 	execmem_code_change(region->used, i + count - 1, true);
-}
-
-void execmem_code_forget(struct execmem_code_region *region, size_t i, size_t count)
-{
-	if (!fits_inline(region->heap, count))
-		execmem_code_side_drop(&region->unused, i);
-	if (region->kinds.references[i >> EXECMEM_CODE_GROUP_SHIFT])
-		execmem_code_side_drop(&region->kinds, i);
-}
-
-size_t execmem_code_unused(const struct execmem_code_region *region, size_t i, size_t count)
-{
-	const struct execmem_code_heap *heap = region->heap;
-
-	if (fits_inline(heap, count))
-		return get_bits(region->used, i + 1, heap->unused_bits);
-	return execmem_code_side_get(&region->unused, i);
 }
 
 unsigned execmem_code_kind_at(const struct execmem_code_region *region, size_t i)

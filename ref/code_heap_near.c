@@ -94,7 +94,7 @@ static bool search_window(const struct execmem_code_wish *wish, const struct win
 		if (part >= wish->count && part < smallest) {
 			at = execmem_code_place_in(region, wish, range, i, count);
 			if (at != EXECMEM_CODE_NONE) {
-				*place = (struct execmem_code_place){region, i, count, at};
+				*place = (struct execmem_code_place){region, i, count, at, false};
 				smallest = part;
 			}
 		}
@@ -237,7 +237,7 @@ static bool search_end(struct execmem_code_heap *heap, const struct execmem_code
 			at = execmem_code_place_in(region, wish, &in.range, i, count);
 			if (at == EXECMEM_CODE_NONE)
 				continue;
-			*place = (struct execmem_code_place){region, i, count, at};
+			*place = (struct execmem_code_place){region, i, count, at, false};
 			heap->near_region = region;
 			heap->near_window = window;
 			return true;

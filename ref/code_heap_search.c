@@ -3,23 +3,6 @@
  */
 #include "code_heap.h"
 
-void execmem_code_index_insert(struct execmem_code_region *region, size_t i, size_t count)
-{
-	if (region->heap->config.policy == EXECMEM_CODE_FIRST)
-		execmem_code_first_insert(region, i, count);
-	else
-		execmem_code_best_insert(region, i, count);
-}
-
-void execmem_code_index_remove(struct execmem_code_region *region, size_t i, size_t count,
-			       struct execmem_code_change change)
-{
-	if (region->heap->config.policy == EXECMEM_CODE_FIRST)
-		execmem_code_first_remove(region, i, count, change);
-	else
-		execmem_code_best_remove(region, i, count, change);
-}
-
 bool execmem_code_range_of(const struct execmem_code_region *region, const struct execmem_near *near,
 			   struct execmem_code_range *range)
 {
@@ -68,7 +51,7 @@ static bool search_first(struct execmem_code_region *region, const struct execme
 			return false;
 		at = execmem_code_place_in(region, wish, range, i, count);
 		if (at != EXECMEM_CODE_NONE) {
-			*place = (struct execmem_code_place){region, i, count, at};
+			*place = (struct execmem_code_place){region, i, count, at, false};
 			return true;
 		}
 		if (++tries == EXECMEM_CODE_TRIES && !wish->all)
@@ -99,7 +82,7 @@ static bool search_best(struct execmem_code_region *region, const struct execmem
 		}
 		at = execmem_code_place_in(region, wish, range, i, count);
 		if (at != EXECMEM_CODE_NONE) {
-			*place = (struct execmem_code_place){region, i, count, at};
+			*place = (struct execmem_code_place){region, i, count, at, false};
 			return true;
 		}
 		i++;
@@ -110,19 +93,46 @@ static bool search_best(struct execmem_code_region *region, const struct execmem
 	}
 }
 
+/* As search_anywhere for policies of size, among sizes below the bits of a word: which size a region has is one word.
+ */
+static bool search_small(struct execmem_code_heap *heap, size_t wanted, struct execmem_code_place *place, size_t *steps)
+{
+	struct execmem_code_region *chosen = NULL;
+	size_t count = EXECMEM_CODE_WORD_BITS;
+
+	for (struct execmem_code_region *region = heap->regions; region && count != wanted; region = region->next) {
+		uintptr_t sizes = region->classes.sizes >> wanted;
+
+		++*steps;
+		if (sizes && wanted + execmem_code_lowest(sizes) < count) {
+			count = wanted + execmem_code_lowest(sizes);
+			chosen = region;
+		}
+	}
+	if (!chosen)
+		return false;
+	place->region = chosen;
+	place->free_count = count;
+	place->at = place->free = execmem_code_best_lowest(chosen, count, &place->alone, steps);
+	return true;
+}
+
 /* The common case: any address will do, and any segment. */
 static bool search_anywhere(struct execmem_code_heap *heap, size_t wanted, struct execmem_code_place *place,
 			    size_t *steps)
 {
+	const bool first = heap->config.policy == EXECMEM_CODE_FIRST;
+
+	if (!first && wanted < EXECMEM_CODE_WORD_BITS && search_small(heap, wanted, place, steps))
+		return true;
 	for (struct execmem_code_region *region = heap->regions; region; region = region->next) {
 		size_t i = 0, count = wanted;
-		const bool first = heap->config.policy == EXECMEM_CODE_FIRST;
 
 		if (!(first ? execmem_code_first_next(region, &i, &count, steps)
 			    : execmem_code_best_next(region, &i, &count, steps)))
 			continue;
 		if (!place->region || count < place->free_count)
-			*place = (struct execmem_code_place){region, i, count, i};
+			*place = (struct execmem_code_place){region, i, count, i, false};
 		if (first)
 			break;
 	}
@@ -152,6 +162,7 @@ bool execmem_code_search(struct execmem_code_heap *heap, const struct execmem_co
 	bool found;
 
 	place->region = NULL;
+	place->alone = false;
 	if (heap->config.policy == EXECMEM_CODE_NEAR && execmem_code_near_search(heap, wish, place, &steps))
 		found = true;
 	else if (wish->align == 1 && !wish->near)

@@ -122,20 +122,48 @@ static void put_in_table(const struct execmem_code_side *side, void *table, size
 	}
 }
 
-/* The entry of a place in a list: its index, or where one is free, or -1. */
+/* The entry of a place in a list: its index, or where one is free, or -1. heap->lock is held. */
 static int find_entry(const struct execmem_code_side *side, const void *cell, unsigned class, size_t place)
 {
+	const uint16_t *narrow = cell;
+	const uint32_t *wide = cell;
+	unsigned most = entries(side, class);
 	int free = -1;
 
-	for (unsigned n = 0; n < entries(side, class); n++) {
-		uint32_t entry = get_entry(side, cell, n);
-
-		if (!entry)
+	if (is_narrow(side)) {
+		for (unsigned n = 0; n < most; n++) {
+			if (!narrow[n])
+				free = (int)n;
+			else if ((narrow[n] & (GROUP - 1)) == place)
+				return (int)n;
+		}
+		return free;
+	}
+	for (unsigned n = 0; n < most; n++) {
+		if (!wide[n])
 			free = (int)n;
-		else if ((entry & (GROUP - 1)) == place)
+		else if ((wide[n] & (GROUP - 1)) == place)
 			return (int)n;
 	}
 	return free;
+}
+
+/* The number of a place in a list, or 0. Each entry is read once: free ones may become another segment's at any time.
+ */
+static uint32_t get_in_list(const struct execmem_code_side *side, const void *cell, unsigned class, size_t place)
+{
+	const uint16_t *narrow = cell;
+	const uint32_t *wide = cell;
+	const bool is = is_narrow(side);
+
+	for (unsigned n = 0, most = entries(side, class); n < most; n++) {
+		uint32_t entry = is ? __atomic_load_n(&narrow[n], __ATOMIC_ACQUIRE)
+				    : __atomic_load_n(&wide[n], __ATOMIC_ACQUIRE);
+
+		if (entry && (entry & (GROUP - 1)) == place)
+			return (entry >> ENTRY_SEGS) - 1;
+	}
+	return 0;
 }
 
 uint32_t execmem_code_side_get(const struct execmem_code_side *side, size_t i)
@@ -149,17 +177,10 @@ uint32_t execmem_code_side_get(const struct execmem_code_side *side, size_t i)
 
 		if (!at)
 			return 0;
-		if (class_of(at) == TABLE) {
+		if (class_of(at) == TABLE)
 			value = get_in_table(side, cell, place);
-		} else {
-			/* Each entry is read once: free ones may become another segment's at any time. */
-			for (unsigned n = 0; n < entries(side, class_of(at)); n++) {
-				uint32_t entry = get_entry(side, cell, n);
-
-				if (entry && (entry & (GROUP - 1)) == place)
-					value = (entry >> ENTRY_SEGS) - 1;
-			}
-		}
+		else
+			value = get_in_list(side, cell, class_of(at), place);
 		if (__atomic_load_n(reference, __ATOMIC_RELAXED) == at)
 			return value;
 	}
