@@ -8,11 +8,11 @@
  * child's code away, and does nothing under an emulator.)
  *
  * What a child may call: before execmem_fork_child, only execmem_lookup, execmem_kind, execmem_code_find,
- * execmem_code_kind, execmem_error_text, execmem_backend and execmem_emulation; everything else that can fail is
- * EXECMEM_ERROR_FORKED. It may run the code it inherits until the parent changes it. A child that is only going to exec
- * needs neither prepare nor child. After execmem_fork_child it may call everything, and its bytes are its own. Views
- * that the forking thread had open stay open and writable there; those of other threads do too, and stay for ever,
- * since the thread that would close them is gone: their pages cannot be decommitted.
+ * execmem_code_kind, execmem_stub_find, execmem_error_text, execmem_backend and execmem_emulation; everything else that
+ * can fail is EXECMEM_ERROR_FORKED. It may run the code it inherits until the parent changes it. A child that is only
+ * going to exec needs neither prepare nor child. After execmem_fork_child it may call everything, and its bytes are its
+ * own. Views that the forking thread had open stay open and writable there; those of other threads do too, and stay for
+ * ever, since the thread that would close them is gone: their pages cannot be decommitted.
  */
 #ifndef EXECMEM_FORK_H
 #define EXECMEM_FORK_H
