@@ -106,18 +106,20 @@ size_t execmem_code_best_lowest(const struct execmem_code_region *region, size_t
 	size_t first = lowest_group(&region->classes, count) << EXECMEM_CODE_GROUP_SHIFT;
 	const uintptr_t *blocks = &region->blocks.level[0][first >> W_SHIFT], *used = &region->used[first >> W_SHIFT];
 
-	*steps += region->classes.levels + WORDS;
-	for (unsigned word = 0; word < WORDS; word++) {
-		uintptr_t here = candidates(blocks + word, used + word, count);
+	uintptr_t here[WORDS];
 
-		for (; here; here &= here - 1) {
-			size_t i = first + (word << W_SHIFT) + execmem_code_lowest(here);
+	*steps += region->classes.levels + WORDS;
+	for (unsigned word = 0; word < WORDS; word++)
+		here[word] = candidates(blocks + word, used + word, count);
+	for (unsigned word = 0; word < WORDS; word++) {
+		for (; here[word]; here[word] &= here[word] - 1) {
+			size_t i = first + (word << W_SHIFT) + execmem_code_lowest(here[word]);
 
 			if (execmem_code_segments(region, i) != count)
 				continue;
-			for (here &= here - 1; ++word < WORDS;)
-				here |= candidates(blocks + word, used + word, count);
-			*alone = !here;
+			*alone = !(here[word] & (here[word] - 1));
+			while (*alone && ++word < WORDS)
+				*alone = !here[word];
 			return i;
 		}
 	}

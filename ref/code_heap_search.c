@@ -123,7 +123,8 @@ static bool search_anywhere(struct execmem_code_heap *heap, size_t wanted, struc
 {
 	const bool first = heap->config.policy == EXECMEM_CODE_FIRST;
 
-	if (!first && wanted < EXECMEM_CODE_WORD_BITS && search_small(heap, wanted, place, steps))
+	if (heap->config.policy == EXECMEM_CODE_NEAR && wanted < EXECMEM_CODE_WORD_BITS &&
+	    search_small(heap, wanted, place, steps))
 		return true;
 	for (struct execmem_code_region *region = heap->regions; region; region = region->next) {
 		size_t i = 0, count = wanted;
@@ -155,6 +156,17 @@ static bool search_within(struct execmem_code_heap *heap, const struct execmem_c
 	return place->region != NULL;
 }
 
+/* Apart, so that the common case does not save the registers that this needs. */
+static __attribute__((noinline)) bool search_all(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
+						 struct execmem_code_place *place, size_t *steps)
+{
+	if (heap->config.policy == EXECMEM_CODE_NEAR && execmem_code_near_search(heap, wish, place, steps))
+		return true;
+	if (wish->align == 1 && !wish->near)
+		return search_anywhere(heap, wish->count, place, steps);
+	return search_within(heap, wish, place, steps);
+}
+
 bool execmem_code_search(struct execmem_code_heap *heap, const struct execmem_code_wish *wish,
 			 struct execmem_code_place *place)
 {
@@ -163,12 +175,10 @@ bool execmem_code_search(struct execmem_code_heap *heap, const struct execmem_co
 
 	place->region = NULL;
 	place->alone = false;
-	if (heap->config.policy == EXECMEM_CODE_NEAR && execmem_code_near_search(heap, wish, place, &steps))
-		found = true;
-	else if (wish->align == 1 && !wish->near)
-		found = search_anywhere(heap, wish->count, place, &steps);
-	else
-		found = search_within(heap, wish, place, &steps);
+	found = heap->config.policy == EXECMEM_CODE_BEST && wish->align == 1 && !wish->near &&
+		wish->count < EXECMEM_CODE_WORD_BITS && search_small(heap, wish->count, place, &steps);
+	if (!found)
+		found = search_all(heap, wish, place, &steps);
 	heap->searches++;
 	heap->steps += steps;
 	if (steps > heap->most_steps)
