@@ -60,8 +60,7 @@ def build(root: Path, directory: Path, name: str = "replay", what: str = "the re
     if not compiler or not ninja:
         missing = "a C compiler (Debian: gcc)" if not compiler else "ninja (Debian: ninja-build)"
         raise ToolError(f"{missing} is missing: run toolchains/setup --for test")
-    # The stub pages belong to the port's templates, which no program here calls.
-    library = [path for path in sorted((root / "ref").glob("*.c")) if path.stem != "stub_page"]
+    library = sorted((root / "ref").glob("*.c"))
     sources = [*library, *sorted((root / "ref" / name).glob("*.c")), root / "ref/tests/hosted_port.c"]
     includes = (root / "ref/include", root / "arch", _own_port(root))
     flags = [*FLAGS, *(f"-I{folder}" for folder in includes)]
