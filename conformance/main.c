@@ -8,6 +8,7 @@
 #include "report.h"
 #include "subject.h"
 #include "subject_allocator.h"
+#include "subject_code_heap.h"
 #include "subject_release.h"
 #include "subject_stub_heap.h"
 #include "text.h"
@@ -154,22 +155,29 @@ static bool agrees(const char *claim, const char *operation, bool offered)
 /* What is claimed is offered and what is offered is claimed, or the manifest is wrong. */
 static bool claims_agree(void)
 {
-	static const struct subject_allocator_operations none;
+	static const struct subject_allocator_operations no_allocator;
+	static const struct subject_code_heap_operations no_code_heap;
+	static const struct subject_stub_heap_operations no_stub_heap;
 	static const struct subject_release_operations no_release;
-	const struct subject_allocator_operations *allocator = subject.allocator ? subject.allocator : &none;
-	static const struct subject_stub_heap_operations no_stubs;
-	const struct subject_stub_heap_operations *stubs = subject.stub_heap ? subject.stub_heap : &no_stubs;
+	const struct subject_allocator_operations *allocator = subject.allocator ? subject.allocator : &no_allocator;
+	const struct subject_code_heap_operations *code_heap = subject.code_heap ? subject.code_heap : &no_code_heap;
+	const struct subject_stub_heap_operations *stub_heap = subject.stub_heap ? subject.stub_heap : &no_stub_heap;
 	const struct subject_release_operations *release = subject.release ? subject.release : &no_release;
 
-#define AGREES(operation_, claim_)         &&agrees(claim_, #operation_, allocator->operation_ != NULL)
-#define AGREES_STUBS(operation_, claim_)   &&agrees(claim_, #operation_, stubs->operation_ != NULL)
-#define AGREES_RELEASE(operation_, claim_) &&agrees(claim_, #operation_, release->operation_ != NULL)
+#define AGREES(layer_, operation_, claim_)   &&agrees(claim_, #operation_, layer_->operation_ != NULL)
+#define ALLOCATOR_AGREES(operation_, claim_) AGREES(allocator, operation_, claim_)
+#define CODE_HEAP_AGREES(operation_, claim_) AGREES(code_heap, operation_, claim_)
+#define STUB_HEAP_AGREES(operation_, claim_) AGREES(stub_heap, operation_, claim_)
+#define RELEASE_AGREES(operation_, claim_)   AGREES(release, operation_, claim_)
 	return agrees("stub-pages", NULL, subject.fill_stub_page != NULL) &&
-	       agrees("stub-page-size", NULL, subject.stub_page_size != NULL) SUBJECT_ALLOCATOR_CLAIMS(AGREES)
-		       SUBJECT_STUB_HEAP_CLAIMS(AGREES_STUBS) SUBJECT_RELEASE_CLAIMS(AGREES_RELEASE);
+	       agrees("stub-page-size", NULL, subject.stub_page_size != NULL) SUBJECT_ALLOCATOR_CLAIMS(ALLOCATOR_AGREES)
+		       SUBJECT_CODE_HEAP_CLAIMS(CODE_HEAP_AGREES) SUBJECT_STUB_HEAP_CLAIMS(STUB_HEAP_AGREES)
+			       SUBJECT_RELEASE_CLAIMS(RELEASE_AGREES);
+#undef RELEASE_AGREES
+#undef STUB_HEAP_AGREES
+#undef CODE_HEAP_AGREES
+#undef ALLOCATOR_AGREES
 #undef AGREES
-#undef AGREES_STUBS
-#undef AGREES_RELEASE
 }
 
 /* ---- Start ---- */

@@ -102,6 +102,7 @@ extern const char *const subject_vector_name[];
 
 /* Operations. A null one is not offered. Returns 0 or a negative number that the subject's manifest may explain. */
 struct subject_allocator_operations; /* subject_allocator.h */
+struct subject_code_heap_operations; /* subject_code_heap.h */
 struct subject_stub_heap_operations; /* subject_stub_heap.h */
 struct subject_release_operations;   /* subject_release.h */
 
@@ -120,9 +121,9 @@ struct subject {
 	int (*stub_page_size)(size_t os_page, size_t *stub_page);
 	/* Claims of allocators: each operation names its own. Null: none of them. */
 	const struct subject_allocator_operations *allocator;
-	/* Claims of stub heaps, likewise. */
+	/* Claims of code heaps, of stub heaps, and of page release, likewise. */
+	const struct subject_code_heap_operations *code_heap;
 	const struct subject_stub_heap_operations *stub_heap;
-	/* Claims of page release, likewise. */
 	const struct subject_release_operations *release;
 };
 extern const struct subject subject;

@@ -17,7 +17,7 @@ from .source import PORT_SCHEMA, SUBJECT_SCHEMA, ManifestError, Source, Where
 
 __all__ = ["ManifestError", "discover_ports", "load_port", "load_subject", "subject_path"]
 
-# The claims of subject.h and the headers of allocators and heaps beside it.
+# The claims of subject.h, and of the subject_*.h of each layer.
 CLAIMS = (
     "stub-pages",
     "stub-page-size",
@@ -39,6 +39,11 @@ CLAIMS = (
     "release-decisions",
     "release-class",
     "release-heap",
+    "code-heap",
+    "code-near",
+    "code-shrink",
+    "code-find",
+    "code-figures",
 )
 
 

@@ -9,6 +9,7 @@
 #include <subject.h>
 
 #include "allocator.h"
+#include "code_heap.h"
 #include "release.h"
 
 /*
@@ -70,6 +71,7 @@ const struct subject subject = {
 	.fill_stub_page = fill_stub_page,
 	.stub_page_size = execmem_stub_page_size,
 	.allocator = &ref_allocator,
+	.code_heap = &ref_code_heap,
 	.stub_heap = &ref_stub_heap,
 	.release = &ref_release,
 };

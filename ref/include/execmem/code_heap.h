@@ -38,14 +38,18 @@ enum execmem_code_policy {
 	 * Windows are as the allocator's, counted from the region's beginning. A part is what of a free block lies in
 	 * one window, or in what one mapping covers, without what must stay before it so as not to be a free block
 	 * below the minimum. A block is cut from the beginning of a part.
-	 *	1. Of what is mapped for writing now, most recent first, and then of the window that 2 or 3 chose last:
-	 *	   the smallest part that it fits into; of equals, the lowest.
-	 *	2. Unless it has an alignment above a segment's, or a target: of the windows up to the last that was
-	 *	   ever used, with at least near_percent of a whole one's bytes free, the one with most of them, of
-	 *	   equals the lowest, that has such a part.
-	 *	3. The end of the lowest region that ends in a free block: that block's first window in which it fits.
-	 *	4. As EXECMEM_CODE_BEST: a block larger than a window, or where nothing else is left. It may lie across
-	 *	   windows.
+	 *
+	 * 1. Of what is mapped for writing now, most recent first, and then of the window that 2 or 3 chose last: the
+	 *    smallest part that it fits into; of equals, the lowest.
+	 *
+	 * 2. Unless it has an alignment above a segment's, or a target: of the windows up to the last that was ever
+	 *    used, with at least near_percent of a whole one's bytes free, the one with most of them, of equals the
+	 *    lowest, that has such a part.
+	 *
+	 * 3. The end of the lowest region that ends in a free block: that block's first window in which it fits.
+	 *
+	 * 4. As EXECMEM_CODE_BEST: a block larger than a window, or where nothing else is left. It may lie across
+	 *    windows.
 	 */
 	EXECMEM_CODE_NEAR
 };
@@ -133,9 +137,10 @@ EXECMEM_MUST_CHECK int execmem_code_heap_create(struct execmem_allocator *alloca
  *
  * EXECMEM_ERROR_BUSY    a view of a block is open
  * A negative errno      the system refuses to unmap
- *                       after either, regions below the one that is in the way are gone; if there were any, the heap
- *                       can do nothing any more but be destroyed by calling again
  * EXECMEM_ERROR_FORKED  nothing is changed
+ *
+ * After the first two, regions below the one that is in the way are gone; if there were any, the heap can do nothing
+ * any more but be destroyed by calling again.
  */
 EXECMEM_MUST_CHECK int execmem_code_heap_destroy(struct execmem_code_heap *heap);
 
