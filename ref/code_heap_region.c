@@ -254,7 +254,10 @@ int execmem_code_grow(struct execmem_code_heap *heap, const struct execmem_code_
 {
 	size_t least = units(execmem_code_sure(heap, wish) << heap->shift);
 	size_t room = heap->config.maximum_bytes - heap->reserved_bytes;
-	size_t most = EXECMEM_CODE_SEGMENTS_MAX << heap->shift, bytes;
+	/* On a 32-bit port, more than there are addresses. */
+	size_t most = EXECMEM_CODE_SEGMENTS_MAX > SIZE_MAX >> heap->shift ? SIZE_MAX & ~(UNIT - 1)
+									  : EXECMEM_CODE_SEGMENTS_MAX << heap->shift;
+	size_t bytes;
 	int error;
 
 	if (least > room || least > most)
