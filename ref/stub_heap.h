@@ -22,6 +22,7 @@
 /* Of the counter of an OS page of data: a record was here since the page was zero. The rest counts taken slots. */
 #define EXECMEM_STUB_TOUCHED      0x8000u
 
+struct execmem_releaser;
 struct execmem_stub_region;
 
 /* A pair of pages; heap->lock, but where it says otherwise. */
@@ -81,6 +82,7 @@ struct execmem_stub_heap {
 	unsigned caches;
 	size_t reserved_bytes;
 	uint64_t code_views, fetches, returns;
+	struct execmem_releaser *releaser; /* null until pages are to be given back: stub_heap_release.c */
 };
 
 /* A slot, as an address leads to it. */
@@ -131,6 +133,9 @@ void execmem_stub_pages_link(struct execmem_stub_pages *pages);
 void execmem_stub_pages_unlink(struct execmem_stub_pages *pages);
 /* Checks the process, and locks the heap: EXECMEM_ERROR_FORKED or _STATE, and then it is not locked. */
 EXECMEM_MUST_CHECK int execmem_stub_begin(struct execmem_stub_heap *heap);
+
+/* Of a heap that goes. */
+void execmem_stub_put_releaser(struct execmem_stub_heap *heap);
 
 /* ---- The seam for the release of pages ---- */
 

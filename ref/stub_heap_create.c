@@ -203,6 +203,7 @@ static void put_heap(struct execmem_stub_heap *heap)
 		}
 	}
 	execmem_memory_put(&allocator->memory, &allocator->os, heap->types, heap->type_count * sizeof(*heap->types));
+	execmem_stub_put_releaser(heap);
 	execmem_memory_put(&allocator->memory, &allocator->os, heap, sizeof(*heap));
 }
 

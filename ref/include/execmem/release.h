@@ -25,6 +25,7 @@
 
 #include <execmem/code_heap.h>
 #include <execmem/os.h>
+#include <execmem/stub_heap.h>
 
 enum execmem_release_policy {
 	EXECMEM_RELEASE_EXACT, /* every wholly free page that was used since it was given back, at any time */
@@ -308,5 +309,19 @@ EXECMEM_MUST_CHECK int execmem_code_release(struct execmem_code_heap *heap, cons
 
 /* All zero for a heap that released nothing yet. EXECMEM_ERROR_ARGUMENT, _FORKED, _STATE */
 EXECMEM_MUST_CHECK int execmem_code_release_stats(struct execmem_code_heap *heap, struct execmem_release_stats *stats);
+
+/* ---- The stub heap ---- */
+
+/*
+ * Gives back the pages of records of a stub heap that no live stub's record touches, nor one of a slot in a cache, and
+ * that were used since they were given back last. They are private memory: they go in batches where the system takes
+ * them so. Records read as zero afterwards, until they are filled again; code is not touched. The heap is locked
+ * meanwhile. `released` as above; its verdict is EXECMEM_RELEASE_GO.
+ *
+ * EXECMEM_ERROR_ARGUMENT, _FORKED, _STATE, or a negative errno, as execmem_code_release
+ */
+EXECMEM_MUST_CHECK int execmem_stub_release(struct execmem_stub_heap *heap, struct execmem_code_released *released);
+/* As execmem_code_release_stats. */
+EXECMEM_MUST_CHECK int execmem_stub_release_stats(struct execmem_stub_heap *heap, struct execmem_release_stats *stats);
 
 #endif
