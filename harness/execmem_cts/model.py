@@ -270,6 +270,8 @@ class Result:
     argv: list[str] = field(default_factory=list)
     seconds: float = 0.0
     log: str = ""  # tail of the program's output where it did not end as it should
+    flaky: bool = False  # failed, and passed when it was run again: never green, and no expectation covers it
+    expected: str = ""  # XFAIL and XPASS: why a failure was expected, and the place that says so
 
     @property
     def key(self) -> str:

@@ -97,6 +97,7 @@ class Plan:
     configurations: dict[str, Configuration] = field(default_factory=dict)
     checks: dict[str, str] = field(default_factory=dict)  # what programs and oracles have: id -> requirement
     texts: dict[str, str] = field(default_factory=dict)
+    sets: list[TemplateSet] = field(default_factory=list)  # of the ports in it
     natively: dict[str, str] = field(default_factory=dict)  # port -> "" where it runs natively, else why not
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from . import process, runner
+from . import flaky, process, runner
 from .model import Configuration, Result, Runner, Verdict
 from .runner import Item
 from .tools import Tools
@@ -31,6 +31,7 @@ class Shared:
     build: Path
     tools: Tools
     configurations: dict[str, Configuration]  # by the item's cell
+    rerun: bool = True  # what failed, to tell whether it is flaky
 
 
 def write_plan(directory: Path, items: list[Item], shared: Shared) -> Path:
@@ -58,6 +59,8 @@ class CheckItem(pytest.Item):
         try:
             first = self.items[0]
             results = self.plan.host_results(first) if first.host else runner.run_together(self.items)
+            if not first.host and any(result.verdict == "FAIL" for result in results) and self.plan.shared().rerun:
+                flaky.classify(self.items, results)
         except Exception as error:  # the suite's own fault: never a pass, and never in silence
             said = f"the harness failed: {type(error).__name__}: {error}"
             results = [item.result("all", Verdict.ERROR, said) for item in self.items]

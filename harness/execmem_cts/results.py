@@ -13,10 +13,12 @@ from .matrix import KINDS, Matrix
 from .model import Result
 from .profile import Profile
 from .source import ManifestError
-from .verdict import Overall
+from .verdict import FINDINGS, REGRESSION, Finding, Overall
 
 JSON_LINES, JUNIT, MARKDOWN = "results.jsonl", "junit.xml", "summary.md"
 FORMAT = 1
+LONG = ("templates",)  # parts of the header that nobody reads
+MOST = 200  # rows of a table in Markdown: what shows a job's summary takes no more than a megabyte
 
 
 def as_line(result: Result) -> str:
@@ -35,6 +37,12 @@ def from_dict(data: Mapping[str, Any]) -> Result:
 
 def read(path: Path) -> tuple[dict[str, Any], list[Result]]:
     """Header and results of a JSON lines file. Raises ManifestError."""
+    header, found, _ = read_whole(path)
+    return header, found
+
+
+def read_whole(path: Path) -> tuple[dict[str, Any], list[Result], list[Finding]]:
+    """The same, and what was found beside the results. Raises ManifestError."""
     try:
         lines = path.read_text().splitlines()
         records = [json.loads(line) for line in lines if line]
@@ -51,7 +59,7 @@ def read(path: Path) -> tuple[dict[str, Any], list[Result]]:
         raise ManifestError(
             f"{path}: cut short: its last line does not count the results in it; run `execmem-cts run` again"
         )
-    return records[0], found
+    return records[0], found, [Finding(**finding) for finding in records[-1].get("findings", [])]
 
 
 def write_json_lines(path: Path, header: Mapping[str, Any], results: Iterable[Result], overall: Overall) -> None:
@@ -61,6 +69,7 @@ def write_json_lines(path: Path, header: Mapping[str, Any], results: Iterable[Re
         "exit_status": overall.exit_status,
         "reason": overall.reason,
         "counts": overall.counts,
+        "findings": [dataclasses.asdict(finding) for finding in overall.findings],
     }
     text = [json.dumps(header, ensure_ascii=False), *map(as_line, results), json.dumps(end)]
     half = path.with_suffix(".part")
@@ -74,15 +83,16 @@ def write_junit(path: Path, header: Mapping[str, Any], results: Sequence[Result]
 
     document = junitparser.JUnitXml("execmem-cts")
     suites: dict[str, junitparser.TestSuite] = {}
+    shown = {key: value for key, value in header.items() if key not in LONG}
     for result in results:
         cell = f"{result.port}/{result.subject}/{result.variant}-{result.stub_page}/{result.os_page}/{result.runner}"
         if cell not in suites:
             suites[cell] = junitparser.TestSuite(cell)
             suites[cell].add_property("verdict", overall.word)
-            for key, value in header.items():
+            for key, value in shown.items():
                 suites[cell].add_property(key, value if isinstance(value, str) else json.dumps(value))
         case = junitparser.TestCase(f"{result.check}.{result.point}", f"{result.requirement}.{cell}", result.seconds)
-        message = _xml_safe(f"{result.requirement}: {result.message}")
+        message = _xml_safe(f"{result.requirement}: {_said(result)}")
         if result.verdict in ("FAIL", "XPASS"):
             case.result = [junitparser.Failure(message, result.verdict)]
         elif result.verdict == "ERROR":
@@ -111,7 +121,17 @@ def _verdict_suite(overall: Overall) -> Any:
     elif overall.exit_status:
         case.result = [junitparser.Error(overall.reason, overall.word)]
     suite.add_testcase(case)
+    for finding in overall.findings:
+        case = junitparser.TestCase(f"{finding.kind} {finding.where}", "verdict")
+        made = junitparser.Failure if FINDINGS[finding.kind][1] == REGRESSION else junitparser.Error
+        case.result = [made(_xml_safe(f"{finding.message}; {finding.mend}"), finding.kind)]
+        suite.add_testcase(case)
     return suite
+
+
+def _said(result: Result) -> str:
+    """The message, and for what was expected to fail why."""
+    return f"{result.message} [expected to fail: {result.expected}]".strip() if result.expected else result.message
 
 
 def _xml_safe(text: str) -> str:
@@ -139,6 +159,15 @@ def write_markdown(
             f"| {row} | " + " | ".join(matrix.text(row, c) or " " for c in matrix.columns) + " |" for row in matrix.rows
         ]
         lines += [""]
+    if overall.findings:
+        lines += ["## Expectations and shards", "", "| what | where | message | mend |", "| --- | --- | --- | --- |"]
+        lines += [f"| {f.kind} | `{f.where}` | {_cell(f.message)} | {_cell(f.mend)} |" for f in overall.findings]
+        lines += [""]
+    known = [result for result in results if result.verdict == "XFAIL"]
+    if known:
+        lines += ["## Known failures", "", "| requirement | where | expected because |", "| --- | --- | --- |"]
+        lines += [f"| {r.requirement} | `{r.key}` | {_cell(r.expected)} |" for r in known[:MOST]]
+        lines += [f"\n... and {len(known) - MOST} more" if len(known) > MOST else "", ""]
     red = [result for result in results if result.verdict in ("FAIL", "ERROR", "XPASS")]
     if red:
         lines += [
@@ -148,16 +177,21 @@ def write_markdown(
             "| verdict | requirement | where | message |",
             "| --- | --- | --- | --- |",
         ]
-        lines += [f"| {r.verdict} | {r.requirement} | `{r.key}` | {_cell(r.message)} |" for r in red]
-    lines += ["", "## Run", "", *(f"- {key}: {_cell(str(value))}" for key, value in header.items())]
+        lines += [f"| {r.verdict} | {r.requirement} | `{r.key}` | {_cell(_said(r))} |" for r in red[:MOST]]
+        lines += [f"\n... and {len(red) - MOST} more: {JUNIT} and {JSON_LINES} have all"] if len(red) > MOST else []
+    lines += ["", "## Run", "", *(f"- {key}: {_cell(str(value))}" for key, value in header.items() if key not in LONG)]
     path.write_text("\n".join(lines) + "\n")
 
 
 def write_all(
     directory: Path, header: Mapping[str, Any], results: Sequence[Result], profile: Profile, overall: Overall
 ) -> None:
-    """The three files, in a folder that is made."""
+    """Every file, in a folder that is made. All say what `overall` says."""
+    from .gate import badge, sarif
+
     directory.mkdir(parents=True, exist_ok=True)
     write_json_lines(directory / JSON_LINES, header, results, overall)
     write_junit(directory / JUNIT, header, results, overall)
     write_markdown(directory / MARKDOWN, header, results, profile, overall)
+    badge.write(directory / badge.NAME, overall)
+    sarif.write(directory / sarif.NAME, header, results, overall)

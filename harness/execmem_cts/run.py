@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__, build, manifest, plan, plugin, profile, report, requirements, results, tools, verdict
+from .gate import expectations, judge, sarif, shards
 from .model import ALLOC, Port, Result, Runner, Subject, TemplateSet, Verdict
 
 MOST_NAMES = 12  # that a message about an unknown one still lists
@@ -33,6 +34,8 @@ class Options:
     seconds: float = 30
     expectations: Path | None = None
     results: Path | None = None
+    shard: shards.Shard | None = None
+    rerun: bool = True  # a check that failed, once, to tell whether it is flaky
 
     @property
     def build(self) -> Path:
@@ -72,6 +75,7 @@ class Run:
     profile: profile.Profile
     plan: plan.Plan
     tree: Tree
+    notes: list[str] = field(default_factory=list)
 
 
 def load_tree(root: Path, profile_name: str) -> Tree:
@@ -137,6 +141,7 @@ def prepare(options: Options, note: Callable[[str], None]) -> tuple[Tree, plan.P
         options.root, subject, tree.requirements, host_checks, options.chosen, options.seed, options.seconds
     )
     made = planner.make(built, ports)
+    made.sets = sets
     if built.programs and all(planner.listed.values()):  # a program that cannot be asked says so in its results
         programs = {"po"} | ({"abi"} if built.abi else set()) | ({"alloc"} if built.alloc else set())
         for problem in requirements.lint(tree.requirements, made.checks, programs):
@@ -146,10 +151,10 @@ def prepare(options: Options, note: Callable[[str], None]) -> tuple[Tree, plan.P
     return tree, made, found
 
 
-def _header(options: Options, tree: Tree, made: plan.Plan, found: tools.Tools) -> dict[str, Any]:
+def _header(options: Options, tree: Tree, made: plan.Plan, found: tools.Tools, planned: str) -> dict[str, Any]:
     ports = tree.selected(options.chosen)
     emulators = {port.emulator_argv[0]: tools.emulator_version(port.emulator_argv[0]) for port in ports}
-    return {
+    header = {
         "execmem_cts": __version__,
         "format": results.FORMAT,
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -160,8 +165,13 @@ def _header(options: Options, tree: Tree, made: plan.Plan, found: tools.Tools) -
         "checkout": str(options.checkout) if options.checkout else "",
         "profile": tree.profile.name,
         "seed": options.seed,
-        "command": sys.argv[1:],
+        "timeout": options.seconds,
+        "ports": {port.name: port.emulator_argv[0] for port in ports},
+        "plan": shards.digest(planned),
+        "templates": sarif.places(made.sets, options.root),
+        "command": shards.without(sys.argv[1:]),
     }
+    return header | ({"shard": str(options.shard)} if options.shard else {})
 
 
 def _pytest(path: Path, options: Options, workers: int, received: Callable[[list[Result]], None]) -> str:
@@ -193,8 +203,12 @@ def _missing(made: plan.Plan, found: Sequence[Result], said: str) -> list[Result
 
 def run(options: Options, note: Callable[[str], None], received: Callable[[int, list[Result]], None]) -> Run:
     """The whole run; `received` is called with the number of items and each item's results as they come in."""
+    load_expectations(options.expectations, options.root)  # a mistake in it is told before anything is built
     tree, made, found = prepare(options, note)
-    header = _header(options, tree, made, found)
+    planned = shards.plan_text(made)
+    header = _header(options, tree, made, found, planned)
+    if options.shard:
+        shards.keep(made, options.shard)
     arrived: list[Result] = []
 
     def take(new: list[Result]) -> None:
@@ -203,7 +217,7 @@ def run(options: Options, note: Callable[[str], None], received: Callable[[int, 
 
     said = ""
     if made.items:
-        shared = plugin.Shared(options.root, options.build, found, made.configurations)
+        shared = plugin.Shared(options.root, options.build, found, made.configurations, options.rerun)
         note("running")
         # The longest first, so that no worker ends with one.
         made.items.sort(key=lambda item: (item.runner != Runner.HOST.value, -item.stub_page))
@@ -213,13 +227,23 @@ def run(options: Options, note: Callable[[str], None], received: Callable[[int, 
             said = _pytest(path, options, workers, take)
     everything = made.results + arrived + _missing(made, arrived, said)
     if said and not any(r.verdict in ("ERROR", "NOTRUN") for r in everything):
-        everything.append(Result("-", "pytest", "all", "-", options.subject, "-", 0, 0, "host", "ERROR", said))
+        point = f"shard-{options.shard.number}" if options.shard else "all"
+        everything.append(Result("-", "pytest", point, "-", options.subject, "-", 0, 0, "host", "ERROR", said))
     everything.sort(key=lambda r: r.key)
-    expectations = verdict.load_expectations(options.expectations, options.root)
-    judged = verdict.apply_expectations(everything, expectations)
-    overall = verdict.overall(judged, tree.profile)
-    results.write_all(options.results_directory, header, judged, tree.profile, overall)
-    return Run(header, judged, overall, tree.profile, made, tree)
+    known = load_expectations(options.expectations, options.root, tree)
+    made_of = judge.judge(header, everything, tree.ports, tree.profile, known)
+    results.write_all(options.results_directory, header, made_of.results, tree.profile, made_of.overall)
+    (options.results_directory / shards.PLAN).write_text(planned)
+    return Run(header, made_of.results, made_of.overall, tree.profile, made, tree, made_of.judged.notes)
+
+
+def load_expectations(path: Path | None, root: Path, tree: Tree | None = None) -> list[expectations.Expectation]:
+    """Raises ManifestError."""
+    if path is None:
+        return []
+    ports = tree.ports if tree else manifest.discover_ports(root, root / "build" / "manifests")
+    known = tree.requirements if tree else requirements.load(root)
+    return expectations.load(path, root, list(ports), list(known))
 
 
 def surroundings_of(

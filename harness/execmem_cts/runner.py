@@ -134,6 +134,12 @@ def _last_line(text: str) -> str:
     return lines[-1][:300] if lines else "it said nothing"
 
 
+def again(item: Item, run: Run = process.run) -> dict[str, str]:
+    """Verdicts by point of one more process of the item's own: only of one that ended as it should."""
+    attempt = _attempt(item, item.only, run)
+    return {} if attempt.problem else {name: point.verdict for name, point in _by_point(item, attempt).items()}
+
+
 def _attempt(item: Item, point: str, run: Run) -> _Attempt:
     nonce = secrets.token_hex(6)
     return _judged(item, run(item.argv(point, nonce), item.seconds), nonce)
@@ -236,6 +242,7 @@ def _settle(item: Item, wanted: Sequence[str], first: _Attempt, run: Run) -> lis
         at = next((i for i, name in enumerate(wanted) if name not in done), len(wanted) - 1)
         results[at] = _lost(item, wanted[at], first)
         results[at].message += "; alone, each point passes"
+        results[at].flaky = True
     for name in reported:
         results.append(item.result(name, Verdict.ERROR, "reported, but not in the program's --list", first.ended))
     return results
@@ -319,6 +326,7 @@ def _tell(whole: _Attempt, again: Sequence[Result]) -> None:
         result.message = whole.problem or "not reported"
         result.log = (whole.ended.output[-TAIL:] + whole.ended.errors[-TAIL:]).strip()
     result.message += "; in one process with other checks, alone it passes"
+    result.flaky = True
 
 
 def _shared_argv(items: Sequence[Item], nonce: str, *options: str) -> list[str]:
@@ -343,6 +351,7 @@ def _in_one_start(items: Sequence[Item], run: Run) -> list[Result]:
     crash = re.search(r"QEMU internal SIG[A-Z]+", whole.errors) if first.emulator else None
     if crash and not any(result.verdict in ("FAIL", "ERROR") for result in results):
         results[-1].verdict, results[-1].message = Verdict.ERROR.value, f"the emulator crashed once: {crash[0]}"
+        results[-1].flaky = True
     return results
 
 

@@ -127,7 +127,7 @@ class Source:
             error = max(error.context, key=lambda e: len(e.absolute_path))
         path = list(error.absolute_path)
         rule, value, found = error.validator, error.validator_value, error.instance
-        shown = json.dumps(found) if not isinstance(found, (dict, list)) else type(found).__name__
+        shown = json.dumps(found, default=str) if not isinstance(found, (dict, list)) else type(found).__name__
         types = {"object": "table", "dict": "table", "list": "array"}
         shown = types.get(shown, shown)
         if rule == "required":

@@ -9,12 +9,9 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
-from pathlib import Path
 
 from .model import Result, Verdict
 from .profile import Profile
-from .source import Source
 
 CONFORMANT, REGRESSION, USAGE, INFRASTRUCTURE, UNVERIFIED = range(5)
 RAN = frozenset({"PASS", "FAIL", "XFAIL", "XPASS", "NA", "EMU"})
@@ -22,11 +19,27 @@ RED = frozenset({"FAIL", "ERROR", "XPASS"})
 
 
 @dataclasses.dataclass(frozen=True)
-class Expectation:
-    """A known failure: results whose key matches the glob are expected to FAIL."""
+class Finding:
+    """What is wrong beside the results: an expectation that expired or is stale, a shard that is missing.
 
-    key: str
-    reason: str
+    `kind`: one of FINDINGS. `where`: file and line, or what it is about.
+    """
+
+    kind: str
+    where: str
+    message: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.kind}: {self.message}; {self.mend}"
+
+
+# Kind of finding -> what the run is called for it, and its exit status.
+FINDINGS = {
+    "expired": ("expectation expired", REGRESSION),
+    "stale": ("stale expectation", REGRESSION),
+    "missing shard": ("missing shard", INFRASTRUCTURE),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,56 +51,45 @@ class Overall:
     reason: str
     counts: dict[str, int]
     unverified: int = 0  # required results in EMU, SKIP or NOTRUN
+    findings: tuple[Finding, ...] = ()
 
 
-def load_expectations(path: Path | None, root: Path) -> list[Expectation]:
-    """[[expect_fail]] key (glob of a result's key), reason. Raises ManifestError."""
-    if path is None:
-        return []
-    source = Source(path, root)
-    expectations = []
-    for index, entry in enumerate(source.data.get("expect_fail", [])):
-        for key in ("key", "reason"):
-            if not entry.get(key):
-                raise source.error(["expect_fail", index, key], "is missing", "name the result, and why it fails")
-        expectations.append(Expectation(entry["key"], entry["reason"]))
-    return expectations
+def overall(results: Sequence[Result], profile: Profile, findings: Sequence[Finding] = (), part: str = "") -> Overall:
+    """The verdict over all results, as expectations left them, and what else was found.
 
-
-def apply_expectations(results: Sequence[Result], expectations: Sequence[Expectation]) -> list[Result]:
-    """Results with FAIL turned to XFAIL, and PASS to XPASS, where a failure was expected."""
-    turned = {Verdict.FAIL.value: Verdict.XFAIL.value, Verdict.PASS.value: Verdict.XPASS.value}
-    applied = []
-    for result in results:
-        expected = next((e for e in expectations if fnmatchcase(result.key, e.key)), None)
-        if expected is not None and result.verdict in turned:
-            message = f"{result.message} [expected to fail: {expected.reason}]".strip()
-            result = dataclasses.replace(result, verdict=turned[result.verdict], message=message)
-        applied.append(result)
-    return applied
-
-
-def overall(results: Sequence[Result], profile: Profile, expectations: Sequence[Expectation] = ()) -> Overall:
-    """The verdict over all results. Every result is one of model.Verdict; anything else is an error of the suite."""
-    results = apply_expectations(results, expectations)
+    `part`: the shard ("2/4") that these results alone are; "" where they are whole. Every result is one of
+    model.Verdict; anything else is an error of the suite.
+    """
     counts = Counter(result.verdict for result in results)
     counted = {verdict.value: counts[verdict.value] for verdict in Verdict if counts[verdict.value]}
     open_ = [r for r in results if r.verdict in ("EMU", "SKIP", "NOTRUN") and profile.requires_result(r)]
 
     def verdict(word: str, status: int, reason: str) -> Overall:
-        return Overall(word, status, reason, counted, len(open_))
+        others = [finding for finding in findings if FINDINGS[finding.kind][0] != word]
+        if others:
+            reason += f"; besides: {_counted(others)}"
+        return Overall(word, status, reason, counted, len(open_), tuple(findings))
 
     unknown = set(counts) - {v.value for v in Verdict}
     if unknown:
         return verdict("error", INFRASTRUCTURE, f"unknown verdict {sorted(unknown)[0]}")
     if counts["FAIL"]:
-        return verdict("not conformant", REGRESSION, f"{counts['FAIL']} failed")
+        flaky = sum(result.flaky for result in results if result.verdict == "FAIL")
+        text = f", {flaky} of them flaky: passed when run again" if flaky else ""
+        return verdict("not conformant", REGRESSION, f"{counts['FAIL']} failed{text}")
     if counts["XPASS"]:
         return verdict("not as expected", REGRESSION, f"{counts['XPASS']} passed that were expected to fail")
+    for kind, (word, status) in FINDINGS.items():
+        alike = [finding for finding in findings if finding.kind == kind]
+        if alike:
+            return verdict(word, status, _counted(alike))
     if counts["ERROR"]:
         return verdict(
             "error", INFRASTRUCTURE, f"{counts['ERROR']} could not be judged: the suite or the emulator broke"
         )
+    if part:
+        text = f"shard {part}, nothing failed in it; `execmem-cts merge` joins the shards and judges them"
+        return verdict("unverified", UNVERIFIED, text)
     if not any(counts[name] for name in RAN):
         return verdict("error", INFRASTRUCTURE, "no check was executed")
     if open_:
@@ -99,3 +101,13 @@ def overall(results: Sequence[Result], profile: Profile, expectations: Sequence[
     if counts["XFAIL"]:
         return verdict("as expected", CONFORMANT, f"{counts['XFAIL']} known failures: not conformant, no regression")
     return verdict("conformant", CONFORMANT, f"profile {profile.name}")
+
+
+def _counted(findings: Sequence[Finding]) -> str:
+    kinds = Counter(finding.kind for finding in findings)
+    names = {
+        "expired": "expectations have expired",
+        "stale": "expectations match nothing",
+        "missing shard": "shards are missing",
+    }
+    return ", ".join(f"{number} {names[kind]}" for kind, number in kinds.items())

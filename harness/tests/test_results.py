@@ -15,6 +15,7 @@ from execmem_cts.model import Verdict
 from execmem_cts.source import ManifestError
 
 HEADER = {"execmem_cts": "0", "format": results.FORMAT, "compiler": "c", "emulators": {"e": "1"}}
+FOUND = verdict.Finding("stale", "known.toml:3", "matches | nothing", "delete it")
 EVERY = [made(kind.value, point=kind.value.lower()) for kind in Verdict]
 
 
@@ -22,7 +23,7 @@ EVERY = [made(kind.value, point=kind.value.lower()) for kind in Verdict]
 def written(tmp_path: Path) -> Path:
     EVERY[1].diagnostics = {"actual": "0x10", "os_calls": "a\x00b"}
     EVERY[1].message = "a | b\n<c>"
-    results.write_all(tmp_path, HEADER, EVERY, PROFILE, verdict.overall(EVERY, PROFILE))
+    results.write_all(tmp_path, HEADER, EVERY, PROFILE, verdict.overall(EVERY, PROFILE, [FOUND]))
     return tmp_path
 
 
@@ -37,7 +38,9 @@ def test_junit_agrees_with_the_json_lines(written: Path) -> None:
     everything = ElementTree.parse(written / results.JUNIT).getroot().findall(".//testcase")
     cases = [case for case in everything if case.get("classname") != "verdict"]
     assert len(cases) == len(found)
-    (overall,) = [case for case in everything if case.get("classname") == "verdict"]
+    overall, found_beside = [case for case in everything if case.get("classname") == "verdict"]
+    (child,) = found_beside.findall("failure")
+    assert (child.get("type"), child.get("message")) == ("stale", "matches | nothing; delete it")
     status = json.loads((written / results.JSON_LINES).read_text().splitlines()[-1])["exit_status"]
     assert bool(len(overall)) == (status != 0)
     kinds = {"PASS": None, "FAIL": "failure", "XPASS": "failure", "ERROR": "error"}
@@ -51,10 +54,12 @@ def test_junit_agrees_with_the_json_lines(written: Path) -> None:
     assert suite is not None
     assert suite.get("failures") == str(sum(r.verdict in ("FAIL", "XPASS") for r in found))
     assert suite.get("errors") == "1"
+    with_output = by_name[f"{found[1].check}.{found[1].point}"]
+    assert {child.tag for child in with_output} == {"failure", "system-out"}
 
 
 def test_markdown_and_last_line_have_the_verdict(written: Path) -> None:
-    overall = verdict.overall(EVERY, PROFILE)
+    overall = verdict.overall(EVERY, PROFILE, [FOUND])
     end = json.loads((written / results.JSON_LINES).read_text().splitlines()[-1])
     assert (end["overall"], end["exit_status"], end["counts"]) == (overall.word, overall.exit_status, overall.counts)
     text = (written / results.MARKDOWN).read_text()
@@ -62,6 +67,7 @@ def test_markdown_and_last_line_have_the_verdict(written: Path) -> None:
     for kind, number in overall.counts.items():
         assert f"| {kind} | {number} |" in text
     assert "a \\| b <c>" in text
+    assert "| stale | `known.toml:3` | matches \\| nothing | delete it |" in text
 
 
 def test_a_file_that_is_no_results_file(tmp_path: Path) -> None:

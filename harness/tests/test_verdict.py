@@ -81,16 +81,39 @@ def test_unshown_is_for_its_port_and_page() -> None:
     assert shown.requires("PO-001", "p", 65536, "native")
 
 
-def test_expectations_turn_failures() -> None:
-    expected = [verdict.Expectation("p/s/plain-16384/*/po_x.*", "known")]
-    assert (
-        verdict.overall([made("PASS", point="two", check="po_y"), made("FAIL")], PROFILE, expected).word
-        == "as expected"
-    )
-    assert verdict.overall([made("PASS")], PROFILE, expected).exit_status == 1
-    turned = verdict.apply_expectations([made("FAIL")], expected)
-    assert turned[0].verdict == "XFAIL" and "known" in turned[0].message
-    assert verdict.apply_expectations(turned, expected)[0].verdict == "XFAIL"
+@pytest.mark.parametrize(
+    ("kinds", "found", "word", "status"),
+    [
+        ("PASS", "stale", "stale expectation", 1),
+        ("PASS", "expired", "expectation expired", 1),
+        ("PASS", "missing shard", "missing shard", 3),
+        ("PASS ERROR", "stale", "stale expectation", 1),
+        ("FAIL", "stale", "not conformant", 1),
+        ("PASS XPASS", "expired", "not as expected", 1),
+        ("", "missing shard", "missing shard", 3),
+    ],
+)
+def test_what_is_found_beside_the_results_is_red(kinds: str, found: str, word: str, status: int) -> None:
+    finding = verdict.Finding(found, "known.toml:3", "m", "d")
+    overall = verdict.overall([made(kind) for kind in kinds.split()], PROFILE, [finding])
+    assert (overall.word, overall.exit_status) == (word, status)
+    assert overall.findings == (finding,)
+    assert "besides" in overall.reason or overall.word == verdict.FINDINGS[found][0]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "word", "status"),
+    [("PASS", "unverified", 4), ("", "unverified", 4), ("FAIL", "not conformant", 1), ("ERROR", "error", 3)],
+)
+def test_a_shard_alone_is_never_conformant(kinds: str, word: str, status: int) -> None:
+    overall = verdict.overall([made(kind) for kind in kinds.split()], PROFILE, part="2/4")
+    assert (overall.word, overall.exit_status) == (word, status)
+    assert status != 4 or "shard 2/4" in overall.reason
+
+
+def test_a_flaky_failure_is_red_and_named() -> None:
+    overall = verdict.overall([made("PASS"), made("FAIL", flaky=True)], PROFILE)
+    assert overall.exit_status == 1 and "1 of them flaky" in overall.reason
 
 
 def test_the_profiles_of_the_tree_load() -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 from .. import plan, verdict
 from ..source import ManifestError
 from .base import ROOT, F, Numbers, guarded, main
+from .showing import show
 
 
 def selection(command: F) -> F:
@@ -55,7 +56,12 @@ def selection(command: F) -> F:
                 "--expect",
                 "expectations",
                 type=click.Path(path_type=Path),
-                help="A file of known failures ([[expect_fail]]).",
+                help="A file of known failures: `execmem-cts gate --help` has its grammar.",
+            ),
+            click.option(
+                "--shard",
+                metavar="NUMBER/COUNT",
+                help="This part of the run alone, such as 2/4; auto: as GitLab, Kubernetes or Slurm says. See `merge`.",
             ),
             click.option(
                 "--results", type=click.Path(path_type=Path), help="Folder of the result files. Default: build/results."
@@ -152,9 +158,11 @@ def _filter(options: dict[str, Any], results_directory: Path) -> plan.Filter:
     )
 
 
-def _run(subject: str, checkout: Path | None, **options: Any) -> None:
-    from .. import debug, progress, report
+def execute(subject: str, checkout: Path | None, **options: Any) -> tuple[Any, Any]:
+    """Runs the suite with the options of `run`: what it was asked, and what came of it."""
+    from .. import debug, progress
     from .. import run as running
+    from ..gate import shards
 
     directory = options["results"].absolute() if options["results"] else None
     made = running.Options(
@@ -168,19 +176,21 @@ def _run(subject: str, checkout: Path | None, **options: Any) -> None:
         seconds=options["seconds"],
         expectations=options["expectations"],
         results=directory,
+        shard=shards.wanted(options["shard"], os.environ),
     )
     if options["gdb"] or options["strace"]:
         sys.exit(debug.run(made, options["gdb"]))
-    console = Console(highlight=False)
     with progress.Progress(Console(stderr=True)) as shown:
-        done = running.run(made, shown.note, shown.received)
+        return made, running.run(made, shown.note, shown.received)
+
+
+def _run(subject: str, checkout: Path | None, **options: Any) -> None:
+    from .. import run as running
+
+    made, done = execute(subject, checkout, **options)
+    console = Console(highlight=False)
     around = running.surroundings(made, done)
-    report.failures(done.results, around, console)
-    if not options["quiet"]:
-        report.matrix(done.results, done.profile, console)
-        report.pages(done.results, done.profile, console)
-    report.open_results(done.results, done.profile, console)
-    report.verdict_line(done.overall, console)
+    show(done.results, done.overall, done.profile, around, console, options["quiet"], done.notes)
     if not options["quiet"]:
         console.print(f"results: {os.path.relpath(made.results_directory)}", soft_wrap=True)
     sys.exit(done.overall.exit_status)
@@ -258,18 +268,14 @@ def ports() -> None:
 @guarded
 def report(results: Path | None, profile: str) -> None:
     """Show the last run again, from its results file, judged by a profile."""
-    from .. import report as reporting
     from .. import results as files
     from .. import run as running
+    from ..gate import judge as judging
 
-    header, found = files.read((results or ROOT / "build" / "results") / files.JSON_LINES)
+    path = judging.results_file(results or ROOT / "build" / "results", files.JSON_LINES)
+    header, found, findings = files.read_whole(path)
     tree = running.load_tree(ROOT, profile)
-    overall = verdict.overall(found, tree.profile)
-    console = Console(highlight=False)
+    overall = verdict.overall(found, tree.profile, findings, str(header.get("shard", "")))
     around = running.surroundings_of(ROOT, header, tree, {})
-    reporting.failures(found, around, console)
-    reporting.matrix(found, tree.profile, console)
-    reporting.pages(found, tree.profile, console)
-    reporting.open_results(found, tree.profile, console)
-    reporting.verdict_line(overall, console)
+    show(found, overall, tree.profile, around, Console(highlight=False))
     sys.exit(overall.exit_status)
