@@ -12,14 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import native, process
 from .build import Built, Refusal, Unit
 from .model import ALLOC, Configuration, Port, Result, Runner, Subject, TemplateSet, Verdict
-from .oracles import HostCheck
 from .requirements import Requirement
 from .runner import Item, relative_to_root
 from .source import ManifestError
+
+if TYPE_CHECKING:
+    from .oracles import HostCheck
 
 # Where no declared stub page reaches the OS page, this alone can be asked: does the subject refuse?
 REFUSES = "po_stub_page_size"

@@ -7,7 +7,7 @@ the port, says that no such runner can show it, and why. Profiles name no port: 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -37,6 +37,7 @@ class Profile:
     require: tuple[Require, ...]
     unshown: tuple[Unshown, ...]
     levels: dict[str, str]
+    _known: dict[tuple[str, str, int, str], bool] = field(default_factory=dict, compare=False, repr=False)
 
     def bind(self, ports: Iterable[Port]) -> Profile:
         """The profile with what the ports themselves say cannot be shown."""
@@ -69,7 +70,12 @@ class Profile:
         return due and not self.why_unshown(requirement, port, os_page, runner)
 
     def requires_result(self, result: Result) -> bool:
-        return self.requires(result.requirement, result.port, result.os_page, result.runner)
+        """The same of a result's cell; remembered, because thousands of results share few cells."""
+        cell = (result.requirement, result.port, result.os_page, result.runner)
+        known = self._known.get(cell)
+        if known is None:
+            known = self._known[cell] = self.requires(*cell)
+        return known
 
 
 def profile_path(root: Path, name: str) -> Path:

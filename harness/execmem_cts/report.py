@@ -123,7 +123,11 @@ def block(result: Result, around: Surroundings) -> list[str]:
     if requirement:
         lines.append(f"  {requirement.level}: {requirement.text}")
     lines.append(f"  where:    {_place(result, around)}")
-    lines.append(f"  message:  {result.message}")
+    if result.message or not result.expected:
+        lines.append(f"  message:  {result.message}")
+    if result.expected:
+        lines.append(f"  expected to fail: {result.expected}, and it passed; delete or narrow that entry, or run")
+        lines.append("            `execmem-cts update-expectations`")
     for key in ("expected", "actual"):
         if key in notes:
             first, *rest = notes[key].splitlines() or [""]

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__, build, manifest, plan, plugin, profile, report, requirements, results, tools, verdict
-from .gate import expectations, judge, sarif, shards
-from .model import ALLOC, Port, Result, Runner, Subject, TemplateSet, Verdict
+from .gate import judge, sarif, shards
+from .model import ALLOC, Result, Runner, Subject, TemplateSet, Verdict
+from .tree import Tree, load_expectations, load_tree, surroundings_of
 
 MOST_NAMES = 12  # that a message about an unknown one still lists
 PYTEST_OK = (0, 1, 5)  # passed, failed, nothing collected: what came of the items says the rest
@@ -51,21 +52,6 @@ class Options:
 
 
 @dataclass
-class Tree:
-    """What the manifests of the tree say."""
-
-    ports: dict[str, Port]
-    requirements: dict[str, requirements.Requirement]
-    profile: profile.Profile
-
-    def selected(self, chosen: plan.Filter) -> list[Port]:
-        for name in chosen.ports:
-            if name not in self.ports:
-                raise manifest.ManifestError(f"--port {name}: no such port; there are {', '.join(self.ports)}")
-        return [port for name, port in self.ports.items() if not chosen.ports or name in chosen.ports]
-
-
-@dataclass
 class Run:
     """What came of it."""
 
@@ -76,14 +62,6 @@ class Run:
     plan: plan.Plan
     tree: Tree
     notes: list[str] = field(default_factory=list)
-
-
-def load_tree(root: Path, profile_name: str) -> Tree:
-    """Raises ManifestError."""
-    ports = manifest.discover_ports(root, root / "build" / "manifests")
-    known = requirements.load(root)
-    chosen = profile.load(profile.profile_path(root, profile_name), root, known)
-    return Tree(ports, known, chosen.bind(ports.values()))
 
 
 def _subject(options: Options, tree: Tree) -> Subject:
@@ -235,30 +213,6 @@ def run(options: Options, note: Callable[[str], None], received: Callable[[int, 
     results.write_all(options.results_directory, header, made_of.results, tree.profile, made_of.overall)
     (options.results_directory / shards.PLAN).write_text(planned)
     return Run(header, made_of.results, made_of.overall, tree.profile, made, tree, made_of.judged.notes)
-
-
-def load_expectations(path: Path | None, root: Path, tree: Tree | None = None) -> list[expectations.Expectation]:
-    """Raises ManifestError."""
-    if path is None:
-        return []
-    ports = tree.ports if tree else manifest.discover_ports(root, root / "build" / "manifests")
-    known = tree.requirements if tree else requirements.load(root)
-    return expectations.load(path, root, list(ports), list(known))
-
-
-def surroundings_of(
-    root: Path, header: dict[str, Any], tree: Tree, triples: dict[tuple[str, str], str]
-) -> report.Surroundings:
-    """What the console needs to show failures of these results."""
-    try:
-        llvm_mc = tools.find().mc
-    except tools.ToolError:
-        llvm_mc = ""
-    subject, checkout = str(header.get("subject")), header.get("checkout")
-    repeated = ["run"] if subject == "ref" else ["check-templates", "--manifest", subject]
-    repeated += ["--checkout", checkout] if checkout else []
-    repeated += ["--profile", tree.profile.name] if tree.profile.name != "conform" else []
-    return report.Surroundings(root, tree.ports, tree.requirements, header, triples, llvm_mc, tuple(repeated))
 
 
 def surroundings(options: Options, done: Run) -> report.Surroundings:

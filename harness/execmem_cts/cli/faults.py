@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from .. import plan, verdict
+from .. import verdict
 from ..source import ManifestError
 from .base import ROOT, guarded, main
 
@@ -24,6 +24,7 @@ def faults(names: tuple[str, ...], full: bool, jobs: int, work: Path | None) -> 
     A fault that stays unseen, or that turns other requirements red, fails; so does a check that no fault turns red.
     """
     from .. import faults as planted
+    from .. import plan
     from ..run import Options
     from ..run import run as run_checks
     from .. import requirements

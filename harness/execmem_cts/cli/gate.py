@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -43,10 +44,10 @@ def _in_full(
     results: Sequence[Result], overall: verdict.Overall, tree: Any, header: Any, quiet: bool, notes: Any
 ) -> None:
     from .. import report
-    from .. import run as running
+    from .. import tree as trees
 
     if any(result.verdict in verdict.RED for result in results):
-        around = running.surroundings_of(ROOT, header, tree, {})
+        around = trees.surroundings_of(ROOT, header, tree, {})
     else:  # nothing to disassemble: no tool is looked for
         around = report.Surroundings(ROOT, tree.ports, tree.requirements, header, {})
     show(results, overall, tree.profile, around, Console(highlight=False), quiet, notes)
@@ -109,16 +110,18 @@ def gate(
     `execmem-cts update-expectations` writes entries for what fails, and deletes those that no longer hold.
     """
     from .. import results as files
-    from .. import run as running
+    from .. import tree as trees
     from ..gate import judge as judging
 
+    gc.disable()  # a third of the time, for thousands of results that stay to the end
     if results is not None and run_options:
         raise ManifestError(f"gate: {run_options[0]}: options of `run` make no sense with --results; leave one out")
     if results is None:
+        gc.enable()
         results = _run_first(profile, expect, run_options)
     header, found = files.read(judging.results_file(results, files.JSON_LINES))
-    tree = running.load_tree(ROOT, profile)
-    known = running.load_expectations(expect, ROOT, tree)
+    tree = trees.load_tree(ROOT, profile)
+    known = trees.load_expectations(expect, ROOT, tree)
     done = judging.judge(header, found, tree.ports, tree.profile, known, today, whole=True)
     if output:
         files.write_all(output, header, done.results, tree.profile, done.overall)
@@ -166,15 +169,15 @@ def update_expectations(
     Exit status 0 where the file is up to date now.
     """
     from .. import results as files
-    from .. import run as running
+    from .. import tree as trees
     from ..gate import expectations, judge, update
 
     header, found = files.read(judge.results_file(results or ROOT / "build" / "results", files.JSON_LINES))
     if header.get("shard"):
         raise ManifestError(f"these results are shard {header['shard']} alone; `execmem-cts merge` them first")
-    tree = running.load_tree(ROOT, str(header.get("profile", "conform")))
+    tree = trees.load_tree(ROOT, str(header.get("profile", "conform")))
     text = expect.read_text() if expect.exists() else update.HEAD
-    known = running.load_expectations(expect, ROOT, tree) if expect.exists() else []
+    known = trees.load_expectations(expect, ROOT, tree) if expect.exists() else []
 
     def ask(requirement: str, failures: Sequence[Result]) -> tuple[str, str]:
         if (not reason or not link) and not sys.stdin.isatty():
@@ -203,7 +206,7 @@ def update_expectations(
         click.echo(f"{expect}: up to date")
     elif not dry_run:
         update.write(expect, done.text)
-        running.load_expectations(expect, ROOT, tree)  # what was written can be read
+        trees.load_expectations(expect, ROOT, tree)  # what was written can be read
 
 
 @main.command()
@@ -236,13 +239,13 @@ def merge(folders: Sequence[Path], output: Path | None, profile: str, expect: Pa
     EXECMEM_SHARDS, or Slurm's SLURM_ARRAY_TASK_ID, _MIN and _COUNT. A shard alone is never conformant: it ends with 4.
     """
     from .. import results as files
-    from .. import run as running
+    from .. import tree as trees
     from ..gate import judge as judging
     from ..gate import merge as merging
     from ..gate.shards import PLAN
 
-    tree = running.load_tree(ROOT, profile)
-    known = running.load_expectations(expect, ROOT, tree)
+    tree = trees.load_tree(ROOT, profile)
+    known = trees.load_expectations(expect, ROOT, tree)
     directory = output or ROOT / "build" / "results"
     try:
         header, found, planned = merging.merge(merging.read_all(merging.folders(folders)))

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
-from .. import plan, verdict
+from .. import verdict
 from ..source import ManifestError
 from .base import ROOT, F, Numbers, guarded, main
 from .showing import show
+
+if TYPE_CHECKING:
+    from .. import plan
 
 
 def selection(command: F) -> F:
@@ -138,6 +141,8 @@ def check_templates(path: Path, checkout: Path | None, **options: Any) -> None:
 
 
 def _filter(options: dict[str, Any], results_directory: Path) -> plan.Filter:
+    from .. import plan
+
     keys = None
     if options["last_failed"]:
         from .. import results
@@ -201,6 +206,7 @@ def _run(subject: str, checkout: Path | None, **options: Any) -> None:
 @guarded
 def list_command(ports: tuple[str, ...]) -> None:
     """The checks, their requirements, and what each tests."""
+    from .. import plan
     from .. import run as running
 
     tree, made, _ = running.prepare(running.Options(root=ROOT, chosen=plan.Filter(ports=ports)), lambda text: None)
@@ -269,13 +275,13 @@ def ports() -> None:
 def report(results: Path | None, profile: str) -> None:
     """Show the last run again, from its results file, judged by a profile."""
     from .. import results as files
-    from .. import run as running
+    from .. import tree as trees
     from ..gate import judge as judging
 
     path = judging.results_file(results or ROOT / "build" / "results", files.JSON_LINES)
     header, found, findings = files.read_whole(path)
-    tree = running.load_tree(ROOT, profile)
+    tree = trees.load_tree(ROOT, profile)
     overall = verdict.overall(found, tree.profile, findings, str(header.get("shard", "")))
-    around = running.surroundings_of(ROOT, header, tree, {})
+    around = trees.surroundings_of(ROOT, header, tree, {})
     show(found, overall, tree.profile, around, Console(highlight=False))
     sys.exit(overall.exit_status)

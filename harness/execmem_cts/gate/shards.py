@@ -10,10 +10,13 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..model import Result
-from ..plan import Plan
 from ..source import ManifestError
+
+if TYPE_CHECKING:
+    from ..plan import Plan
 
 PLAN = "plan.txt"  # beside the results: what was planned, over all shards
 # Variables of (number, count, lowest number): GitLab `parallel`, our own for Kubernetes indexed jobs (which say no

@@ -1,0 +1,61 @@
+"""What the manifests of the tree say, for whoever judges results: nothing is built here, and nothing run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import manifest, profile, report, requirements, tools
+from .gate import expectations
+from .model import Port
+
+if TYPE_CHECKING:
+    from . import plan
+
+
+@dataclass
+class Tree:
+    """What the manifests of the tree say."""
+
+    ports: dict[str, Port]
+    requirements: dict[str, requirements.Requirement]
+    profile: profile.Profile
+
+    def selected(self, chosen: plan.Filter) -> list[Port]:
+        for name in chosen.ports:
+            if name not in self.ports:
+                raise manifest.ManifestError(f"--port {name}: no such port; there are {', '.join(self.ports)}")
+        return [port for name, port in self.ports.items() if not chosen.ports or name in chosen.ports]
+
+
+def load_tree(root: Path, profile_name: str) -> Tree:
+    """Raises ManifestError."""
+    ports = manifest.discover_ports(root, root / "build" / "manifests")
+    known = requirements.load(root)
+    chosen = profile.load(profile.profile_path(root, profile_name), root, known)
+    return Tree(ports, known, chosen.bind(ports.values()))
+
+
+def load_expectations(path: Path | None, root: Path, tree: Tree | None = None) -> list[expectations.Expectation]:
+    """Raises ManifestError."""
+    if path is None:
+        return []
+    ports = tree.ports if tree else manifest.discover_ports(root, root / "build" / "manifests")
+    known = tree.requirements if tree else requirements.load(root)
+    return expectations.load(path, root, list(ports), list(known))
+
+
+def surroundings_of(
+    root: Path, header: dict[str, Any], tree: Tree, triples: dict[tuple[str, str], str]
+) -> report.Surroundings:
+    """What the console needs to show failures of these results."""
+    try:
+        llvm_mc = tools.find().mc
+    except tools.ToolError:
+        llvm_mc = ""
+    subject, checkout = str(header.get("subject")), header.get("checkout")
+    repeated = ["run"] if subject == "ref" else ["check-templates", "--manifest", subject]
+    repeated += ["--checkout", checkout] if checkout else []
+    repeated += ["--profile", tree.profile.name] if tree.profile.name != "conform" else []
+    return report.Surroundings(root, tree.ports, tree.requirements, header, triples, llvm_mc, tuple(repeated))
