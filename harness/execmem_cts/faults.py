@@ -236,7 +236,7 @@ def run_one(root: Path, work: Path, fault: Fault, planting: Planting, seconds: f
         outcome.problems.append(str(error))
         return outcome
     results_directory = tree / "build" / "results"
-    argv = [str(tree / "harness" / "execmem-cts"), "run", "--port", planting.port, "--jobs", "1"]
+    argv = [str(tree / "harness" / "execmem-cts"), "run", "--port", planting.port, "--jobs", "1", "--no-rerun"]
     argv += ["--results", str(results_directory), *planting.options]
     try:
         done = subprocess.run(argv, cwd=tree, capture_output=True, text=True, timeout=seconds, check=False)

@@ -55,3 +55,10 @@ esac
 """
     results = runner.run_item(Maker(tmp_path)(body, points=("one", "two")))
     assert [result.flaky for result in results] == [False, True]
+
+
+def test_a_check_of_one_point_is_run_again_at_that_point(tmp_path: Path) -> None:
+    body = 'echo "$only" >>{0}; {1}'.format(tmp_path / "asked", FAIL)
+    item = Maker(tmp_path)(body, points=("one", "two"), only="one")
+    flaky.classify([item], runner.run_item(item))
+    assert (tmp_path / "asked").read_text() == "po_x.one\n" * 2

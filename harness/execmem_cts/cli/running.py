@@ -73,6 +73,11 @@ def selection(command: F) -> F:
             click.option(
                 "--timeout", "seconds", type=float, default=30, show_default=True, help="Seconds for one process."
             ),
+            click.option(
+                "--rerun/--no-rerun",
+                default=True,
+                help="Run a check that failed once more, to mark it as flaky where it passes. It stays red either way.",
+            ),
             click.option("--gdb", is_flag=True, help="Run the one selected point under gdb-multiarch."),
             click.option("--strace", is_flag=True, help="Run the one selected point and print its system calls."),
             click.option("--quiet", is_flag=True, help="The verdict and the failures, no matrix."),
@@ -182,6 +187,7 @@ def execute(subject: str, checkout: Path | None, **options: Any) -> tuple[Any, A
         expectations=options["expectations"],
         results=directory,
         shard=shards.wanted(options["shard"], os.environ),
+        rerun=options["rerun"],
     )
     if options["gdb"] or options["strace"]:
         sys.exit(debug.run(made, options["gdb"]))
