@@ -164,7 +164,7 @@ static bool claims_agree(void)
 	const struct subject_stub_heap_operations *stub_heap = subject.stub_heap ? subject.stub_heap : &no_stub_heap;
 	const struct subject_release_operations *release = subject.release ? subject.release : &no_release;
 
-#define AGREES(layer_, operation_, claim_)   &&agrees(claim_, #operation_, layer_->operation_ != NULL)
+#define AGREES(layer_, operation_, claim_)   &&agrees(claim_, #operation_, (layer_)->operation_ != NULL)
 #define ALLOCATOR_AGREES(operation_, claim_) AGREES(allocator, operation_, claim_)
 #define CODE_HEAP_AGREES(operation_, claim_) AGREES(code_heap, operation_, claim_)
 #define STUB_HEAP_AGREES(operation_, claim_) AGREES(stub_heap, operation_, claim_)

@@ -253,6 +253,8 @@ static inline size_t execmem_code_unused(const struct execmem_code_region *regio
 
 	if (!execmem_code_fits_inline(region->heap, count))
 		return execmem_code_side_get(&region->unused, i);
+	if (bits >= EXECMEM_CODE_WORD_BITS)
+		__builtin_unreachable(); /* what the unused bytes of a minimum of segments need */
 	value = execmem_code_load(word) >> shift;
 	if (shift + bits > EXECMEM_CODE_WORD_BITS)
 		value |= execmem_code_load(word + 1) << (EXECMEM_CODE_WORD_BITS - shift);

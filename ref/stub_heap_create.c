@@ -89,7 +89,7 @@ static void set_type(const struct execmem_stub_heap *heap, struct execmem_stub_t
 	type->shared = kind->template.patch_count == 0 && heap->allocator->backend == EXECMEM_BACKEND_DOUBLE;
 	words = (type->slots + EXECMEM_STUB_WORD_BITS - 1) / EXECMEM_STUB_WORD_BITS;
 	type->words = (unsigned)words;
-	type->region_bytes = (EXECMEM_STUB_REGION_PAGES * 2 * heap->stub_page + EXECMEM_UNIT_BYTES - 1) &
+	type->region_bytes = ((size_t)EXECMEM_STUB_REGION_PAGES * 2 * heap->stub_page + EXECMEM_UNIT_BYTES - 1) &
 			     ~(size_t)(EXECMEM_UNIT_BYTES - 1);
 	tables = 2 * words * sizeof(uintptr_t) + heap->parts * sizeof(uint16_t);
 	type->table_bytes = sizeof(struct execmem_stub_region) + EXECMEM_STUB_REGION_PAGES * tables;

@@ -68,6 +68,8 @@ int execmem_stub_take(struct execmem_stub_heap *heap, struct execmem_stub_type *
 			return error;
 	}
 	pages = type->open;
+	if (!pages)
+		__builtin_unreachable(); /* growing made one */
 	code = code_of(pages);
 	while (!(free = ~pages->taken[pages->hint] & slots_of(type, pages->hint)))
 		pages->hint++;
@@ -173,10 +175,10 @@ static int get_tables(struct execmem_stub_heap *heap, struct execmem_stub_type *
 		made->pages[i].region = made;
 		made->pages[i].taken = words;
 		made->pages[i].live = words + type->words;
-		words += 2 * type->words;
+		words += 2 * (size_t)type->words;
 	}
 	for (unsigned i = 0; i < EXECMEM_STUB_REGION_PAGES; i++)
-		made->pages[i].counts = (uint16_t *)words + i * heap->parts;
+		made->pages[i].counts = (uint16_t *)words + (size_t)i * heap->parts;
 	*tables = made;
 	return 0;
 }

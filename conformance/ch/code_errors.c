@@ -12,7 +12,8 @@ static int add(void *context, const struct subject_code *block)
 	struct sum *sum = context;
 
 	sum->blocks++;
-	sum->mix = sum->mix * 31 + block->rx * 7 + block->bytes * 5 + block->code_bytes * 3 + block->kind;
+	sum->mix = sum->mix * 31 + (uint64_t)block->rx * 7 + (uint64_t)block->bytes * 5 +
+		   (uint64_t)block->code_bytes * 3 + block->kind;
 	return 0;
 }
 

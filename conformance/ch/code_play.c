@@ -36,14 +36,14 @@ static int compare_block(void *context, const struct subject_code *block)
 	uint32_t *next = context;
 	const struct code_model_block *expected = &now.model.blocks[*next];
 
+	++*next;
 	return !(
-		same(true, *next < now.model.count, "there are no more blocks than the model's") &&
+		same(true, *next <= now.model.count, "there are no more blocks than the model's") &&
 		same(expected->at, block->rx, "a block begins where the one before it ends") &&
 		same(expected->bytes, block->bytes, "a block, merged with its free neighbours, has the model's size") &&
 		same(expected->code, block->code_bytes,
 		     "a block is live or free, and has the code that was asked for") &&
-		(!expected->code || same(expected->kind, block->kind, "a block is of the kind that was asked for")) &&
-		++*next);
+		(!expected->code || same(expected->kind, block->kind, "a block is of the kind that was asked for")));
 }
 
 static bool compare_blocks(void)

@@ -17,7 +17,7 @@ static const struct space_extent *code_at(uintptr_t rx)
 	check_note_number("code_at", rx);
 	if (!CHECK_TRUE(extent && extent->protection == (SUBJECT_READ | SUBJECT_EXECUTE),
 			"code is mapped for reading and executing") ||
-	    !CHECK_TRUE(!(extent->ever & SUBJECT_WRITE), "code was never writable where it runs"))
+	    !extent || !CHECK_TRUE(!(extent->ever & SUBJECT_WRITE), "code was never writable where it runs"))
 		return NULL;
 	return extent;
 }
@@ -71,7 +71,8 @@ CHECK(ch_stub_sealed, "CH-113",
 			}
 		}
 		/* A page a kind, however many pages there are. */
-		MUST(CHECK_TRUE(blocks <= bytes && bytes <= STUB_KINDS * it.page, "shared code takes a page a kind"));
+		MUST(CHECK_TRUE(blocks <= bytes && bytes <= (uint64_t)STUB_KINDS * it.page,
+				"shared code takes a page a kind"));
 		MUST_OK(STUB(code_views)(it.heap, &views));
 		MUST(CHECK_EQUAL(0, views, "shared code is never opened for writing"));
 		MUST(stub_end(&it));

@@ -50,7 +50,7 @@ static int release(void)
 /* So many of the free pages are gone, and the counters say it. */
 static bool gone(uint64_t pages)
 {
-	return CHECK_EQUAL((2 * RANGES - pages) * check_page, rl_held(&c.memory),
+	return CHECK_EQUAL((UINT64_C(2) * RANGES - pages) * check_page, rl_held(&c.memory),
 			   "what went is what the system has not any more") &&
 	       CHECK_EQUAL(pages, c.pages, "the count of pages is what went") &&
 	       CHECK_EQUAL(pages * check_page, c.bytes, "the count of bytes is what went");

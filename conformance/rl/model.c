@@ -215,8 +215,9 @@ static bool begin(const struct rl_sequence *s)
 	__builtin_memset(m.live, 0, sizeof(m.live));
 	__builtin_memset(m.held, 0, sizeof(m.held));
 	__builtin_memset(m.owed, 0, sizeof(m.owed));
-	m.state = (struct subject_release_state){
-		.page_bytes = l->page_bytes, .block_bytes = l->block_bytes, .allocated = l->blocks * l->block_bytes};
+	m.state = (struct subject_release_state){.page_bytes = l->page_bytes,
+						 .block_bytes = l->block_bytes,
+						 .allocated = (uint64_t)l->blocks * l->block_bytes};
 	watch_begin();
 	if (!rl_map(&m.memory, (m.pages + 2) * l->page_bytes, s->file))
 		return false;

@@ -9,9 +9,6 @@
 #include <subject_allocator.h>
 #include <subject_stub_heap.h>
 
-/* An error of the library in the suite's words. */
-int ref_error(int error);
-
 extern const struct subject_allocator_operations ref_allocator;
 extern const struct subject_stub_heap_operations ref_stub_heap;
 

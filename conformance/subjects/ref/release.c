@@ -75,7 +75,7 @@ static int class_create(const struct subject_os *os, const struct subject_releas
 	class_->size_class = (struct execmem_release_class){
 		.page_bytes = layout.page_bytes,
 		.block_bytes = layout.block_bytes,
-		.allocated_bytes = layout.blocks * layout.block_bytes,
+		.allocated_bytes = (uint64_t)layout.blocks * layout.block_bytes,
 	};
 	class_->batches = (struct execmem_release_batch *)__builtin_assume_aligned(rest + lists, sizeof(uint64_t));
 	execmem_releaser_init(&class_->releaser, &class_->os);
