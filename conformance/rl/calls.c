@@ -134,9 +134,20 @@ CHECK(rl_refused, "RL-005", "what the system refuses is said, is not counted, an
 
 /* ---- Counters ---- */
 
-#define MANY ((size_t)40000) /* pages: their counters fit no small buffer */
+#define PER ((size_t)512) /* blocks of a page: counters of 16 bits */
 
 static bool refused_map;
+
+/*
+ * Pages whose counters fit no small buffer, and whose bytes times 100 no 32 bits. Not more: an emulator keeps a
+ * description of each page that ever was, and copies them all for each fork.
+ */
+static size_t many_pages(void)
+{
+	const size_t pages = ((size_t)48 << 20) / check_page;
+
+	return pages > 4500 ? pages : 4500;
+}
 
 static int refuse_map(const struct watch_call *call)
 {
@@ -144,27 +155,27 @@ static int refuse_map(const struct watch_call *call)
 	return call->kind == WATCH_MAP ? -TABLE_ENOMEM : 0;
 }
 
-/* Blocks are 1/32 of a page. All of the first pages were used; of page 1 a block is live, and all of the last page. */
+/* All of the first pages were used; of page 1 a block is live, and all of the last page. */
 static bool many(void)
 {
-	const size_t page = check_page;
+	const size_t page = check_page, pages = many_pages();
 	struct subject_release_place place;
 
 	watch_begin();
-	c.layout = (struct subject_release_layout){page, page / 32, 0, MANY * 32, MANY * page};
+	c.layout = (struct subject_release_layout){page, page / PER, 0, pages * PER, pages * page};
 	if (!rl_map(&c.memory, c.layout.end, false))
 		return false;
 	place = (struct subject_release_place){c.memory.at, c.memory.file, 0};
 	if (!ALLOC_OK(subject.release->class_create(&watch_os, &c.layout, &place, &c.class_)))
 		return false;
-	for (size_t block = 0; block < 8 * 32; block++)
+	for (size_t block = 0; block < 8 * PER; block++)
 		subject.release->class_take(c.class_, block);
-	for (size_t block = (MANY - 1) * 32; block < MANY * 32; block++)
+	for (size_t block = (pages - 1) * PER; block < pages * PER; block++)
 		subject.release->class_take(c.class_, block);
 	__builtin_memset(c.memory.at, 9, 8 * page);
-	__builtin_memset(c.memory.at + (MANY - 1) * page, 9, page);
-	for (size_t block = 0; block < 8 * 32; block++)
-		if (block != 40)
+	__builtin_memset(c.memory.at + (pages - 1) * page, 9, page);
+	for (size_t block = 0; block < 8 * PER; block++)
+		if (block != PER + 8)
 			subject.release->class_give(c.class_, block);
 	return true;
 }
@@ -172,6 +183,7 @@ static bool many(void)
 CHECK(rl_counters, "RL-006", "counters that do not fit a small buffer, with memory for them and without")
 {
 	const struct subject_release_request forced = {SUBJECT_RELEASE_SCUDO, true, 0, 0};
+	const size_t pages = many_pages();
 	struct subject_released released;
 	int error;
 
@@ -189,15 +201,15 @@ CHECK(rl_counters, "RL-006", "counters that do not fit a small buffer, with memo
 	}
 	/* Twice: what counting leaves behind would show in the second. */
 	for (unsigned i = 0; i < 2; i++) {
-		for (size_t block = 0; block < 32 && i; block++)
+		for (size_t block = 0; block < PER && i; block++)
 			subject.release->class_take(c.class_, block);
-		for (size_t block = 0; block < 32 && i; block++)
+		for (size_t block = 0; block < PER && i; block++)
 			subject.release->class_give(c.class_, block);
 		MUST_OK(subject.release->class_release(c.class_, &forced, &released));
 		MUST(CHECK_EQUAL(0, released.verdict, "a release is decided") &&
-		     CHECK_EQUAL(MANY - 2, released.pages, "every page goes but two") &&
+		     CHECK_EQUAL(pages - 2, released.pages, "every page goes but two") &&
 		     CHECK_EQUAL(9, c.memory.at[check_page], "the page of a live block stays") &&
-		     CHECK_EQUAL(9, c.memory.at[(MANY - 1) * check_page], "a page of live blocks stays") &&
+		     CHECK_EQUAL(9, c.memory.at[(pages - 1) * check_page], "a page of live blocks stays") &&
 		     CHECK_EQUAL(0, c.memory.at[0], "a free page is gone"));
 	}
 	MUST_OK(subject.release->class_destroy(c.class_));
