@@ -3,17 +3,9 @@
  */
 #include "model.h"
 
-static uint64_t next(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 static unsigned below(uint64_t *state, unsigned bound)
 {
-	return (unsigned)(next(state) >> 33) % bound;
+	return (unsigned)(alloc_random(state) >> 33) % bound;
 }
 
 static void add(struct rl_sequence *s, enum rl_kind kind, unsigned from, unsigned count)
@@ -69,7 +61,7 @@ static void play_all(void (*sequences)(void))
 static struct rl_sequence random_sequence(uint64_t seed)
 {
 	uint64_t random = seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du;
-	struct rl_sequence s = {.layout.page_bytes = check_page, .file = next(&random) >> 40 & 1};
+	struct rl_sequence s = {.layout.page_bytes = check_page, .file = alloc_random(&random) >> 40 & 1};
 	struct subject_release_layout *l = &s.layout;
 	const unsigned page = (unsigned)check_page;
 

@@ -93,26 +93,17 @@ static const struct {
 	{"too early, forced", 512, MEBIBYTE, MEBIBYTE, true, 1000, 7 * SECOND, SUBJECT_RELEASE_GO},
 };
 
-/* xorshift64 */
-static uint64_t next(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 /* A number below 2^bits. */
 static uint64_t some(uint64_t *state, unsigned bits)
 {
-	return next(state) & (((uint64_t)1 << bits) - 1);
+	return alloc_random(state) & (((uint64_t)1 << bits) - 1);
 }
 
 /* As likely near a bound as anywhere. */
 static struct subject_release_state random_state(uint64_t *random)
 {
-	const uint64_t r = next(random);
-	struct subject_release_state s = {.page_bytes = PAGE, .block_bytes = 16 * (1 + (unsigned)(r & 31) % 20)};
+	const uint64_t r = alloc_random(random);
+	struct subject_release_state s = {.page_bytes = PAGE, .block_bytes = 16 * (1 + (size_t)(r & 31) % 20)};
 
 	s.allocated = s.popped = 65536 + 16 * some(random, 8 + (unsigned)(r >> 8 & 15));
 	s.pushed = s.allocated - some(random, 10 + (unsigned)(r >> 12 & 7));
@@ -142,7 +133,7 @@ CHECK(rl_decisions, "RL-010", "each rule of D82031 stops a release at its bound,
 	check_note("case", "at random");
 	for (unsigned i = 0; i < 20000 * check_rounds; i++) {
 		const struct subject_release_state s = random_state(&random);
-		const uint64_t r = next(&random), now = s.last_ns + some(&random, 24);
+		const uint64_t r = alloc_random(&random), now = s.last_ns + some(&random, 24);
 		const bool forced = r & 1;
 		const int32_t interval = (int32_t)(r >> 1 & 15) - 2;
 
@@ -159,7 +150,7 @@ CHECK(rl_page_sizes, "RL-011", "with everything as many times larger as the page
 		return;
 	for (unsigned i = 0; i < 20000 * check_rounds; i++) {
 		struct subject_release_state s = random_state(&random);
-		const uint64_t r = next(&random), now = s.last_ns + some(&random, 24);
+		const uint64_t r = alloc_random(&random), now = s.last_ns + some(&random, 24);
 		const enum subject_release_verdict expected = published(&s, r & 1, (int32_t)(r >> 1 & 15) - 2, now);
 		const unsigned shift = r >> 8 & 1 ? 2 : 4; /* 16 or 64 KiB */
 
