@@ -6,9 +6,7 @@
 /* Cache maintenance is privileged: the kernel's own call (arch/arm/kernel/traps.c, do_cache_op). */
 void execmem_port_sync_code(void *address, size_t bytes)
 {
-	char *end = (char *)address + bytes;
-
-	execmem_port_syscall(EXECMEM_SYS_ARM_CACHEFLUSH, (long)address, (long)end, 0, 0, 0, 0);
+	execmem_port_syscall(EXECMEM_SYS_ARM_CACHEFLUSH, (long)address, (long)((char *)address + bytes), 0, 0, 0, 0);
 }
 
 /* A32: mov r0, #value; bx lr */
