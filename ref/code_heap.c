@@ -36,19 +36,6 @@ static inline void watch_list(struct execmem_code_heap *heap, struct news *news,
 	}
 }
 
-static inline int begin(struct execmem_code_heap *heap)
-{
-	int error = execmem_check_process(heap->allocator);
-
-	if (error)
-		return error;
-	execmem_lock(&heap->allocator->os, &heap->lock);
-	if (!heap->dying)
-		return 0;
-	execmem_unlock(&heap->allocator->os, &heap->lock);
-	return EXECMEM_ERROR_STATE;
-}
-
 static inline void end(struct execmem_code_heap *heap, const struct news *news)
 {
 	execmem_unlock(&heap->allocator->os, &heap->lock);
@@ -182,7 +169,7 @@ int execmem_code_allocate(struct execmem_code_heap *heap, size_t bytes, const st
 	wish.count = count_for(heap, bytes);
 	if (wish.count > EXECMEM_CODE_SEGMENTS_MAX)
 		return EXECMEM_ERROR_ARGUMENT;
-	error = begin(heap);
+	error = execmem_code_begin(heap);
 	if (error)
 		return error;
 	news.any = false;
@@ -252,7 +239,7 @@ int execmem_code_free(struct execmem_code_heap *heap, execmem_rx rx)
 
 	if (!heap)
 		return EXECMEM_ERROR_ARGUMENT;
-	error = begin(heap);
+	error = execmem_code_begin(heap);
 	if (error)
 		return error;
 	news.any = false;
@@ -304,7 +291,7 @@ int execmem_code_shrink(struct execmem_code_heap *heap, execmem_rx rx, size_t by
 
 	if (!heap || bytes == 0)
 		return EXECMEM_ERROR_ARGUMENT;
-	error = begin(heap);
+	error = execmem_code_begin(heap);
 	if (error)
 		return error;
 	news.any = false;

@@ -125,6 +125,20 @@ struct execmem_code_heap {
 	uint64_t released_ns;                    /* when it was tried last */
 };
 
+/* Takes the lock. An execmem error where this process, or the heap, may not be used: then it is not taken. */
+static inline int execmem_code_begin(struct execmem_code_heap *heap)
+{
+	int error = execmem_check_process(heap->allocator);
+
+	if (error)
+		return error;
+	execmem_lock(&heap->allocator->os, &heap->lock);
+	if (!heap->dying)
+		return 0;
+	execmem_unlock(&heap->allocator->os, &heap->lock);
+	return EXECMEM_ERROR_STATE;
+}
+
 /* ---- Bits ---- */
 
 static inline uintptr_t execmem_code_load(const uintptr_t *word)

@@ -93,18 +93,9 @@ void execmem_code_figures_locked(struct execmem_code_heap *heap, struct execmem_
 	*figures = sum;
 }
 
-static int begin(struct execmem_code_heap *heap)
-{
-	int error = execmem_check_process(heap->allocator);
-
-	if (!error)
-		execmem_lock(&heap->allocator->os, &heap->lock);
-	return error;
-}
-
 int execmem_code_figures(struct execmem_code_heap *heap, struct execmem_code_figures *figures)
 {
-	int error = heap && figures ? begin(heap) : EXECMEM_ERROR_ARGUMENT;
+	int error = heap && figures ? execmem_code_begin(heap) : EXECMEM_ERROR_ARGUMENT;
 
 	if (error)
 		return error;
@@ -138,7 +129,7 @@ static int walk(const struct execmem_code_heap *heap, int (*visit)(void *, const
 int execmem_code_walk(struct execmem_code_heap *heap, int (*visit)(void *context, const struct execmem_code *block),
 		      void *context)
 {
-	int result = heap && visit ? begin(heap) : EXECMEM_ERROR_ARGUMENT;
+	int result = heap && visit ? execmem_code_begin(heap) : EXECMEM_ERROR_ARGUMENT;
 
 	if (result)
 		return result;
@@ -164,7 +155,7 @@ static int count_block(void *context, const struct execmem_code *block)
 int execmem_code_histogram(struct execmem_code_heap *heap, size_t step, size_t *counts, size_t count)
 {
 	struct histogram histogram = {step, counts, count};
-	int error = heap && counts && count && step ? begin(heap) : EXECMEM_ERROR_ARGUMENT;
+	int error = heap && counts && count && step ? execmem_code_begin(heap) : EXECMEM_ERROR_ARGUMENT;
 
 	if (error)
 		return error;

@@ -219,19 +219,6 @@ static int release(struct execmem_code_heap *heap, const struct execmem_code_rel
 			      heap->allocator->backend == EXECMEM_BACKEND_DOUBLE ? "file_punch" : "discard", error, 0);
 }
 
-static int begin(struct execmem_code_heap *heap)
-{
-	int error = execmem_check_process(heap->allocator);
-
-	if (error)
-		return error;
-	execmem_lock(&heap->allocator->os, &heap->lock);
-	if (!heap->dying)
-		return 0;
-	execmem_unlock(&heap->allocator->os, &heap->lock);
-	return EXECMEM_ERROR_STATE;
-}
-
 int execmem_code_release(struct execmem_code_heap *heap, const struct execmem_code_release *request,
 			 struct execmem_code_released *released)
 {
@@ -243,7 +230,7 @@ int execmem_code_release(struct execmem_code_heap *heap, const struct execmem_co
 		request = &exact;
 	if (!heap || (unsigned)request->policy > EXECMEM_RELEASE_SCUDO)
 		return EXECMEM_ERROR_ARGUMENT;
-	error = begin(heap);
+	error = execmem_code_begin(heap);
 	if (error)
 		return error;
 	error = release(heap, request, &result);
@@ -259,7 +246,7 @@ int execmem_code_release_stats(struct execmem_code_heap *heap, struct execmem_re
 
 	if (!heap || !stats)
 		return EXECMEM_ERROR_ARGUMENT;
-	error = begin(heap);
+	error = execmem_code_begin(heap);
 	if (error)
 		return error;
 	*stats = heap->books ? heap->books->releaser.stats : (struct execmem_release_stats){0};
