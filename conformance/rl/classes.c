@@ -93,7 +93,10 @@ static void at_random(void)
 {
 	static struct rl_sequence s;
 
-	for (uint64_t i = 0; i < 12 * check_rounds; i++) {
+	/* At larger pages there is more to look at in each. */
+	const uint64_t count = check_page > 4096 ? 4 : 12;
+
+	for (uint64_t i = 0; i < count * check_rounds; i++) {
 		check_note_number("sequence_seed", check_seed + i);
 		s = random_sequence(check_seed + i);
 		MUST(play(&s));

@@ -7,7 +7,7 @@
 
 #define WORKERS      2
 #define UNITS        6 /* windows of the region that they share: more than are cached */
-#define STEPS        8000
+#define STEPS        5000
 #define STEPS_NATIVE 40000
 #define OWN_EVERY    64 /* steps between two regions of a worker's own */
 #define RACES        200
