@@ -5,6 +5,7 @@
 
 #include "call.h"
 #include "check.h"
+#include "os.h"
 #include "report.h"
 #include "subject.h"
 #include "subject_allocator.h"
@@ -291,17 +292,16 @@ static void put_each(const char *what, const struct check *check, int status)
 /* The check in a process of its own, which prints what the program would print for it alone. */
 static void run_apart(const struct check *check)
 {
-	int status = 0;
 	long child;
+	int status;
 
 	put_each("begin", check, 0);
-	child = execmem_port_fork();
+	child = os_fork();
 	if (!child) {
 		any_failed = false; /* what failed before was another process's */
 		execmem_port_exit(run());
 	}
-	if (child < 0 || execmem_port_wait(child, &status))
-		check_broken("the system refuses a process", child);
+	status = os_ended(child);
 	any_failed |= status != STATUS_OK;
 	put_each("end", check, status);
 }

@@ -102,6 +102,53 @@ void os_default_signal(int signal)
 	execmem_port_syscall(EXECMEM_SYS_RT_SIGACTION, signal, (long)defaults, 0, SIGNAL_MASK_BYTES, 0, 0);
 }
 
+/* ---- Processes ---- */
+
+static uint64_t process; /* 0: not asked for */
+
+long os_fork(void)
+{
+	const long child = execmem_port_fork();
+
+	if (child < 0)
+		check_broken("the system refuses a process", child);
+	if (!child)
+		process = 0;
+	return child;
+}
+
+uint64_t os_process(void)
+{
+	uint64_t known = __atomic_load_n(&process, __ATOMIC_RELAXED);
+
+	if (!known) {
+		known = (uint64_t)execmem_port_syscall(EXECMEM_SYS_GETPID, 0, 0, 0, 0, 0, 0);
+		__atomic_store_n(&process, known, __ATOMIC_RELAXED);
+	}
+	return known;
+}
+
+int os_ended(long child)
+{
+	int status = 0;
+	const int error = execmem_port_wait(child, &status);
+
+	if (error)
+		check_broken("the system does not say how a process ended", error);
+	return status;
+}
+
+int os_apart(int (*run)(void))
+{
+	const long child = os_fork();
+
+	if (!child)
+		execmem_port_exit(run());
+	return os_ended(child);
+}
+
+/* ---- What a failure block shows ---- */
+
 static void describe_call(struct text *text, const struct call *call)
 {
 	text_add(text, call->name);

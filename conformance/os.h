@@ -33,6 +33,17 @@ void os_sync_code(void *address, size_t bytes);
 /* Sleeps while *word is `value`, until os_wake; may wake for no reason. Not recorded: made in loops. */
 void os_wait(volatile int32_t *word, int32_t value);
 void os_wake(volatile int32_t *word);
+/*
+ * Forks: 0 in the child, else the child's number. The only way in which the suite does: so it knows which process it
+ * is without asking the system.
+ */
+long os_fork(void);
+/* A number that differs between this process and its forks. */
+uint64_t os_process(void);
+/* Waits for a child: its exit status, or the negative number of the signal that ended it. */
+int os_ended(long child);
+/* Both: the child runs the function and ends with what it returns. */
+int os_apart(int (*run)(void));
 /* Gives a signal back to the system, which ends the program by it. From a signal handler. */
 void os_default_signal(int signal);
 

@@ -1,6 +1,7 @@
 #include "alloc.h"
 
 #include "maps.h"
+#include "os.h"
 #include "table.h"
 #include "text.h"
 
@@ -92,15 +93,13 @@ struct subject_allocator *alloc_make(const struct subject_config *config)
 
 bool alloc_apart(int (*run)(void), const char *what)
 {
-	int status = 0;
-	const long child = execmem_port_fork();
+	const int status = os_apart(run);
 
-	if (!child)
-		execmem_port_exit(run());
-	if (child < 0 || execmem_port_wait(child, &status))
-		check_broken("the system refuses a process", child);
-	if (status == ALLOC_APART_NOT)
-		return false;
+	return status != ALLOC_APART_NOT && alloc_ended(status, what);
+}
+
+bool alloc_ended(int status, const char *what)
+{
 	if (status)
 		check_note_signed(status < 0 ? "ended_by_signal" : "line_modulo_100",
 				  status < 0 ? -status : status - 1);

@@ -66,6 +66,8 @@ bool alloc_runs(uintptr_t rx, unsigned value, const char *what);
  */
 bool alloc_apart(int (*run)(void), const char *what);
 #define ALLOC_APART_NOT 127
+/* Asserts that a process of such steps ended with 0 (os_ended); notes how it did. */
+bool alloc_ended(int status, const char *what);
 #define ALLOC_STEP(condition_)                                                                                         \
 	do {                                                                                                           \
 		if (!(condition_))                                                                                     \

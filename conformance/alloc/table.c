@@ -1,6 +1,7 @@
 #include "table.h"
 
 #include "check.h"
+#include "os.h"
 
 /* include/uapi: asm-generic/mman-common.h, linux/mman.h, memfd.h, fcntl.h, resource.h, prctl.h, futex.h, membarrier.h,
  * stat.h. The same on every port so far. */
@@ -255,7 +256,7 @@ static void wake(void *context, const uint32_t *word, unsigned count)
 static int identity(void *context, uint64_t *process)
 {
 	(void)context;
-	*process = (uint64_t)TABLE_CALL(GETPID);
+	*process = os_process();
 	return 0;
 }
 

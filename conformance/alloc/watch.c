@@ -582,8 +582,19 @@ const struct subject_os watch_os = {
 
 /* ---- For checks ---- */
 
+/* What an allocator that could not end left mapped and open: else every later list of mappings would hold it. */
+static void sweep(void)
+{
+	for (unsigned i = 0; i < space.count; i++)
+		table_real.unmap(NULL, (void *)space.extents[i].start, space.extents[i].end - space.extents[i].start);
+	for (unsigned i = 0; i < space.file_count; i++)
+		if (space.files[i].descriptor >= 0)
+			table_real.file_close(NULL, space.files[i].descriptor);
+}
+
 void watch_begin(void)
 {
+	sweep();
 	watch = (struct watch){.page = check_page};
 	space_clear();
 	maps_begin();

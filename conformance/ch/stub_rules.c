@@ -2,6 +2,7 @@
  * Kinds, misuse, caches, what is given back, refused calls, forks.
  */
 #include "../alloc/table.h"
+#include "os.h"
 #include "stub.h"
 
 #define MOST 400
@@ -297,8 +298,7 @@ static int child(void)
 
 CHECK(ch_stub_fork, "CH-112", "a fork has its own stubs: what it writes and frees is not its parent's")
 {
-	int status = 0;
-	long process;
+	int status;
 
 	if (!alloc_claims(STUB_CLAIMS) || !alloc_claims("fork"))
 		return;
@@ -308,16 +308,9 @@ CHECK(ch_stub_fork, "CH-112", "a fork has its own stubs: what it writes and free
 		stub_fill(&it, STUB_SMALL + i, &stubs[i], i);
 	}
 	MUST_OK(ALLOC(fork_prepare)(it.allocator));
-	process = execmem_port_fork();
-	if (!process)
-		execmem_port_exit(child());
+	status = os_apart(child);
 	MUST_OK(ALLOC(fork_parent)(it.allocator));
-	if (process < 0 || execmem_port_wait(process, &status))
-		check_broken("the system refuses a process", process);
-	if (status)
-		check_note_signed(status < 0 ? "ended_by_signal" : "line_modulo_100",
-				  status < 0 ? -status : status - 1);
-	MUST(CHECK_EQUAL(0, (uint64_t)(int64_t)status, "stubs are used in a fork"));
+	MUST(alloc_ended(status, "stubs are used in a fork"));
 	for (unsigned i = 0; i < STUB_KINDS; i++)
 		MUST(is_kind(&stubs[i], STUB_SMALL + i) &&
 		     stub_filled(&it, STUB_SMALL + i, &stubs[i], i, "a fork writes its own records"));

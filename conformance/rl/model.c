@@ -1,6 +1,7 @@
 #include "model.h"
 
 #include "../alloc/table.h"
+#include "os.h"
 #include "text.h"
 
 /* ---- Memory ---- */
@@ -227,9 +228,38 @@ static bool begin(const struct rl_sequence *s)
 	return ALLOC_OK(subject.release->class_create(&watch_os, l, &place, &m.class_));
 }
 
+static void note(const struct rl_sequence *s, unsigned at)
+{
+	static const char *const names[] = {"take ", "give ", "exact", "scudo "};
+	static char room[1024];
+	struct text text = TEXT(room);
+
+	for (unsigned i = 0; i < s->count; i++) {
+		const struct rl_step *step = &s->steps[i];
+
+		text_add(&text, i ? ", " : "");
+		text_add(&text, names[step->kind]);
+		if (step->kind == RL_EXACT)
+			continue;
+		text_add_decimal(&text, step->from);
+		text_add(&text, step->kind == RL_SCUDO ? "" : "+");
+		if (step->kind != RL_SCUDO)
+			text_add_decimal(&text, step->count);
+	}
+	check_note("steps", room);
+	check_note_number("failed_step", at);
+	check_note("memory", s->file ? "file" : "private");
+	check_note_number("page_bytes", s->layout.page_bytes);
+	check_note_number("block_bytes", s->layout.block_bytes);
+	check_note_number("first", s->layout.first);
+	check_note_number("blocks", s->layout.blocks);
+	check_note_number("end", s->layout.end);
+}
+
 bool rl_play(const struct rl_sequence *s, unsigned *at)
 {
 	*at = 0;
+	note(s, 0); /* for one that crashes */
 	if (!begin(s))
 		return false;
 	for (; *at < s->count; ++*at) {
@@ -261,46 +291,10 @@ static int try(void)
 	return rl_play(trial, &at) ? 0 : 1;
 }
 
-bool rl_fails(const struct rl_sequence *s)
+static bool fails(const struct rl_sequence *s)
 {
-	int status = 0;
-	long child;
-
 	trial = s;
-	child = execmem_port_fork();
-	if (!child)
-		execmem_port_exit(try());
-	if (child < 0 || execmem_port_wait(child, &status))
-		check_broken("the system refuses a process", child);
-	return status != 0;
-}
-
-static void note(const struct rl_sequence *s, unsigned at)
-{
-	static const char *const names[] = {"take ", "give ", "exact", "scudo "};
-	static char room[1024];
-	struct text text = TEXT(room);
-
-	for (unsigned i = 0; i < s->count; i++) {
-		const struct rl_step *step = &s->steps[i];
-
-		text_add(&text, i ? ", " : "");
-		text_add(&text, names[step->kind]);
-		if (step->kind == RL_EXACT)
-			continue;
-		text_add_decimal(&text, step->from);
-		text_add(&text, step->kind == RL_SCUDO ? "" : "+");
-		if (step->kind != RL_SCUDO)
-			text_add_decimal(&text, step->count);
-	}
-	check_note("steps", room);
-	check_note_number("failed_step", at);
-	check_note("memory", s->file ? "file" : "private");
-	check_note_number("page_bytes", s->layout.page_bytes);
-	check_note_number("block_bytes", s->layout.block_bytes);
-	check_note_number("first", s->layout.first);
-	check_note_number("blocks", s->layout.blocks);
-	check_note_number("end", s->layout.end);
+	return os_apart(try) != 0;
 }
 
 void rl_shrink(struct rl_sequence *s)
@@ -315,7 +309,7 @@ void rl_shrink(struct rl_sequence *s)
 			for (unsigned k = i; k + 1 < less.count; k++)
 				less.steps[k] = less.steps[k + 1];
 			less.count--;
-			if (rl_fails(&less)) {
+			if (fails(&less)) {
 				*s = less;
 				any = true;
 			}

@@ -28,8 +28,6 @@ struct rl_sequence {
 
 /* Plays a sequence on a class and on the model, and asserts after each release all that must hold. *at is the step. */
 bool rl_play(const struct rl_sequence *sequence, unsigned *at);
-/* The same in a process of its own, without reporting: whether it fails. */
-bool rl_fails(const struct rl_sequence *sequence);
 /* Leaves out every step without which it fails as well; plays what is left, and reports it. */
 void rl_shrink(struct rl_sequence *sequence);
 

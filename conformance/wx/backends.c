@@ -5,6 +5,7 @@
 #include "../alloc/alloc.h"
 #include "../alloc/maps.h"
 #include "../alloc/table.h"
+#include "../os.h"
 #include "../text.h"
 
 /* A facility that is refused for good: a kind of call, of which those that ask for `protection` alone, if any. */
@@ -232,24 +233,21 @@ static int live_under_noexec(void)
 	return 0;
 }
 
-static int in_namespace(void)
-{
-	int status;
-	const long child = TABLE_CALL(CLONE, CLONE_NEWPID | SIGCHLD);
-
-	if (!child)
-		execmem_port_exit(live_under_noexec());
-	if (child < 0)
-		return ALLOC_APART_NOT;
-	if (execmem_port_wait(child, &status))
-		return ALLOC_APART_NOT;
-	return status < 0 ? 100 - status : status;
-}
-
 CHECK(wx_memfd_noexec, "WX-014", "memory files run code under vm.memfd_noexec = 2")
 {
+	int status = ALLOC_APART_NOT;
+	long child;
+
 	if (!alloc_claims("allocator"))
 		return;
-	if (!alloc_apart(in_namespace, "code runs from a memory file under vm.memfd_noexec = 2"))
+	/* Not os_fork: the allocator of the child is made in it. */
+	child = TABLE_CALL(CLONE, CLONE_NEWPID | SIGCHLD);
+	if (!child)
+		execmem_port_exit(live_under_noexec());
+	if (child > 0)
+		status = os_ended(child);
+	if (status == ALLOC_APART_NOT)
 		check_emulator("this system has no vm.memfd_noexec, or does not let this process set it");
+	else
+		(void)alloc_ended(status, "code runs from a memory file under vm.memfd_noexec = 2");
 }

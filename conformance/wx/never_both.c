@@ -51,6 +51,7 @@ CHECK(wx_deny_write_execute, "WX-003", "everything works where the system makes 
 /* ---- The real thing: prctl(2), PR_SET_MDWE ---- */
 
 #define PR_SET_MDWE           65
+#define PR_GET_MDWE           66
 #define PR_MDWE_REFUSE_EXEC   1
 #define PROTECTION_EVERYTHING 7
 #define MAP_PRIVATE_ANONYMOUS 0x22
@@ -89,6 +90,7 @@ CHECK(wx_mdwe, "WX-004", "everything works under PR_SET_MDWE")
 {
 	if (!alloc_claims("allocator"))
 		return;
-	if (!alloc_apart(live_under_mdwe, "regions are committed, written, run and given back under PR_SET_MDWE"))
+	if (TABLE_CALL(PRCTL, PR_GET_MDWE) < 0 ||
+	    !alloc_apart(live_under_mdwe, "regions are committed, written, run and given back under PR_SET_MDWE"))
 		check_emulator("this system has no PR_SET_MDWE, or does not honour it");
 }
