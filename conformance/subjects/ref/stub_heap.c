@@ -152,7 +152,8 @@ static int release(struct subject_stub_heap *heap, struct subject_released *to)
 	struct execmem_code_released from = {.verdict = EXECMEM_RELEASE_GO};
 	const int error = execmem_stub_release(own(heap), &from);
 
-	*to = (struct subject_released){(enum subject_release_verdict)from.verdict, from.ranges, from.pages, from.bytes};
+	*to = (struct subject_released){(enum subject_release_verdict)from.verdict, from.ranges, from.pages,
+					from.bytes};
 	return ref_error(error);
 }
 
