@@ -135,6 +135,10 @@ CHECK(rl_heap_regions, "RL-020", "of a heap of several regions, whose blocks lie
 		for (unsigned i = 0; i < BLOCKS; i++)
 			if ((i + turn) % 4 && i % 9)
 				MUST(drop(i));
+		/* Some pages are used again before they went. */
+		for (unsigned i = 0; i < BLOCKS; i++)
+			if (!h.live[i] && turn != 1 && i % 3)
+				MUST(put(i));
 		MUST(releases(turn == 1));
 		/* Each page that went has a live block again, or half of one. */
 		for (unsigned i = 0; i < BLOCKS; i++)
