@@ -149,7 +149,7 @@ CHECK(ch_code_cost_aligned, "CH-013", "a search passes over few of very many blo
 	allocator = alloc_make(NULL);
 	MUST(allocator);
 	for (unsigned i = 0; i < 3; i++)
-		for (size_t holes = 50; holes <= (check_rounds > 1 ? 50000 : 2000); holes *= holes < 2000 ? 40 : 25)
+		for (size_t holes = 50; holes <= (check_rounds > 1 ? 50000 : 1000); holes *= holes < 1000 ? 20 : 50)
 			MUST(unaligned(allocator, policies[i], holes));
 	MUST(alloc_end(allocator));
 }

@@ -5,8 +5,8 @@
 #include "call.h"
 #include "code_heap.h"
 
-#define MOST   ((size_t)800)
-#define PHASES 6u
+#define MOST   ((size_t)600)
+#define PHASES 4u
 
 static struct {
 	uintptr_t rx;
@@ -60,7 +60,7 @@ static bool play(enum look look, size_t segment, unsigned minimum)
 		for (size_t i = 0; i < count; i++) {
 			const uint64_t random = call_mix(check_seed * 64 + phase, i);
 			/* Of its own kind: hardly any at first, nearly all at the end, and then hardly any again. */
-			const bool own = random % 8 < (phase == PHASES - 1 ? 1 : 2 * phase + 1);
+			const bool own = random % 8 < (phase == PHASES - 1 ? 1 : 3 * phase + 1);
 			const struct subject_code_request request = {0, own ? (unsigned)(random >> 8) % 63 : 5};
 			struct subject_code code;
 

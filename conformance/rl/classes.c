@@ -176,11 +176,11 @@ static void widths(void)
 	for (unsigned i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
 		const size_t block = check_page / most[i];
 
-		for (unsigned turn = 0; turn < 4; turn++) {
+		for (unsigned turn = 0; turn < 3; turn++) {
 			/* Three pages, so that neighbouring counters are there to be spoilt. */
-			s = full(block, block * most[i] == check_page ? 3 : 6, turn & 1);
+			s = full(block, block * most[i] == check_page ? 3 : 6, turn == 1);
 			/* Where a page begins inside a block, one block more touches it. */
-			s.layout.first = turn & 2 ? block / 2 : 0;
+			s.layout.first = turn == 2 ? block / 2 : 0;
 			s.layout.blocks = (s.layout.end - s.layout.first) / block;
 			add(&s, RL_GIVE, 0, 1);
 			add(&s, RL_EXACT, 0, 0);

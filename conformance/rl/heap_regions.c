@@ -4,7 +4,7 @@
 #include "../alloc/table.h"
 #include "model.h"
 
-#define BLOCKS 40u
+#define BLOCKS 24u
 #define PAGES  (3 * BLOCKS)
 
 static struct {
@@ -34,7 +34,7 @@ static void mark(unsigned i)
 	}
 }
 
-/* A block is full of its number, but for the function at its beginning. */
+/* A block has its number all over, but for the function at its beginning. */
 static bool put(unsigned i)
 {
 	struct subject_view view;
@@ -42,7 +42,8 @@ static bool put(unsigned i)
 	if (!ALLOC_OK(subject.release->heap_allocate(h.heap, h.bytes, &h.rx[i])) ||
 	    !ALLOC_OK(ALLOC(open)(h.allocator, h.rx[i], h.bytes, 0, &view)))
 		return false;
-	__builtin_memset(view.rw, (int)i + 1, h.bytes);
+	for (size_t k = 0; k < h.bytes; k += check_page / 64)
+		view.rw[k] = (unsigned char)(i + 1);
 	h.live[i] = true;
 	mark(i);
 	return ALLOC_OK(ALLOC(close)(&view)) && alloc_put(h.allocator, h.rx[i], i);
@@ -126,7 +127,7 @@ CHECK(rl_heap_regions, "RL-020", "of a heap of several regions, whose blocks lie
 	h.bytes = check_page + check_page / 2;
 	h.allocator = alloc_make(NULL);
 	MUST(h.allocator != NULL);
-	MUST_OK(subject.release->heap_create(h.allocator, 2 * ALLOC_UNIT, &h.heap));
+	MUST_OK(subject.release->heap_create(h.allocator, ALLOC_UNIT, &h.heap));
 	for (unsigned i = 0; i < BLOCKS; i++)
 		MUST(put(i));
 	MUST(releases(false));

@@ -6,7 +6,7 @@
 #include "../ch/stub.h"
 
 #define MOST   2000u /* more of the widest than one region has, on the smallest pages */
-#define ROUNDS 5u
+#define ROUNDS 3u
 #define PARTS  4096u /* pages of the system that are known */
 
 static struct {
