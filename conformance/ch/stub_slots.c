@@ -244,10 +244,8 @@ CHECK(ch_stub_find, "CH-104",
 				if (stubs[i].rx - code < it.page)
 					lives[(stubs[i].rx - code) / stub_kind(&it, kind)->pitch] = true;
 			/* All of a small pair; of a large one the ends, and a byte of 61. */
-			for (size_t at = 0;
-			     at<2 * it.page; at += it.page> 4096 && at % it.page > 512 && at % it.page < it.page - 512
-				     ? 61
-				     : 1)
+			for (size_t at = 0; at < 2 * it.page;
+			     at += it.page > 4096 && at % it.page > 512 && at % it.page < it.page - 512 ? 61 : 1)
 				MUST(told(kind, code, at));
 			MUST(CHECK_TRUE(true, "every byte is told"));
 		}
