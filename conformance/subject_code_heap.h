@@ -94,7 +94,8 @@ struct subject_code_heap_operations {
 	/* Claim "code-near": every byte at most `reach` bytes from `target`. */
 	int (*allocate_near)(struct subject_code_heap *heap, size_t bytes, const struct subject_code_request *request,
 			     uintptr_t target, size_t reach, struct subject_code *code);
-	/* Claim "code-shrink": the block's code is cut to `bytes`, which is at least 1 and at most what it has. */
+	/* Claim "code-shrink": the block's code is cut to `bytes`, at least 1 and at most what it has; else
+	 * SUBJECT_ERROR_ARGUMENT. `block_bytes` may be null. */
 	int (*shrink)(struct subject_code_heap *heap, uintptr_t rx, size_t bytes, size_t *block_bytes);
 	/* Claim "code-find": of any address; -1 for the kind of what is free. */
 	int (*find)(struct subject_allocator *allocator, uintptr_t address, struct subject_code *code);

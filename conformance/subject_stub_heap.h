@@ -16,6 +16,7 @@
 
 #include "subject.h"
 #include "subject_allocator.h"
+#include "subject_release.h"
 
 struct subject_stub_heap; /* the subject's own */
 
@@ -83,6 +84,10 @@ struct subject_stub_heap_operations {
 
 	/* Claim "stub-trim": gives pages back that hold nothing, as far as it can; how much address space. */
 	int (*trim)(struct subject_stub_heap *heap, size_t *bytes);
+
+	/* Claim "stub-release": discards every page of the system, of a data page, that no record of a live or cached
+	 * stub touches, and that one did since it was zero. Nothing of the code goes, nor of the address space. */
+	int (*release)(struct subject_stub_heap *heap, struct subject_released *released);
 };
 
 /* X(operation, claim): every operation, once. */
@@ -100,6 +105,7 @@ struct subject_stub_heap_operations {
 	X(cache_free, "stub-cache")                                                                                    \
 	X(cache_flush, "stub-cache")                                                                                   \
 	X(cache_destroy, "stub-cache")                                                                                 \
-	X(trim, "stub-trim")
+	X(trim, "stub-trim")                                                                                           \
+	X(release, "stub-release")
 
 #endif

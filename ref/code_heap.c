@@ -27,7 +27,9 @@ static void note(struct execmem_code_heap *heap, struct news *news, enum execmem
 static inline void watch_list(struct execmem_code_heap *heap, struct news *news, size_t bytes)
 {
 	if (heap->warned) {
-		if (heap->free_count <= heap->config.free_blocks / 2)
+		/* The list has a block a region less at most. */
+		if (heap->free_count <= heap->config.free_blocks / 2 + heap->region_count &&
+		    execmem_code_list_length(heap) <= heap->config.free_blocks / 2)
 			heap->warned = false;
 	} else if (heap->free_count > heap->config.free_blocks &&
 		   execmem_code_list_length(heap) > heap->config.free_blocks) {

@@ -95,3 +95,61 @@ CHECK(ch_code_cost, "CH-013", "among very many free blocks, a search looks at no
 			MUST(costs(allocator, policies[i], blocks));
 	MUST(alloc_end(allocator));
 }
+
+/* Policy near may look at all that lies in some windows, whatever else there is. */
+#define BOUND_NEAR (8 * ALLOC_UNIT / SEGMENT)
+
+/* Free blocks of two segments, of which none is aligned to four, and a heap that may grow. */
+static bool unaligned(struct subject_allocator *allocator, enum subject_code_policy policy, size_t holes)
+{
+	const struct subject_code_request request = {4 * SEGMENT, 5};
+	struct subject_code_config config = code_config();
+	struct subject_code_heap *heap;
+	struct subject_code_figures now;
+	struct subject_code code;
+	uintptr_t *at = os_share(holes * sizeof(*at));
+	bool right = true;
+	int error;
+
+	config.policy = policy;
+	config.segment_bytes = SEGMENT;
+	config.region_bytes = (holes * 4 * SEGMENT + ALLOC_UNIT - 1) / ALLOC_UNIT * ALLOC_UNIT;
+	config.maximum_bytes = 4 * config.region_bytes;
+	check_note_number("blocks", holes);
+	check_note_number("policy", policy);
+	error = CODE(create)(allocator, &config, &heap);
+	if (error == SUBJECT_ERROR_UNSUPPORTED)
+		return true;
+	for (size_t i = 0; i < holes && !error; i++) {
+		error = CODE(allocate)(heap, SEGMENT, NULL, &code);
+		error = error ? error : CODE(allocate)(heap, 2 * SEGMENT, NULL, &code);
+		at[i] = code.rx;
+		error = error ? error : CODE(allocate)(heap, SEGMENT, NULL, &code);
+	}
+	for (size_t i = 0; i < holes && !error; i++)
+		error = CODE(free)(heap, at[i]);
+	for (unsigned i = 0; i < 20 && !error; i++) {
+		error = CODE(allocate)(heap, 2 * SEGMENT, &request, &code);
+		right = right && CHECK_EQUAL(0, code.rx % request.align, "an alignment that was asked for");
+	}
+	right = right && ALLOC_OK(error) && figures(heap, &now) &&
+		CHECK_TRUE(now.most_steps <= (policy == SUBJECT_CODE_NEAR ? BOUND_NEAR : BOUND),
+			   "a search gives up on very many blocks that are not aligned");
+	os_unmap(at, holes * sizeof(*at));
+	return right && ALLOC_OK(CODE(destroy)(heap));
+}
+
+CHECK(ch_code_cost_aligned, "CH-013", "a search passes over few of very many blocks that fit but for their alignment")
+{
+	static const enum subject_code_policy policies[] = {SUBJECT_CODE_FIRST, SUBJECT_CODE_BEST, SUBJECT_CODE_NEAR};
+	struct subject_allocator *allocator;
+
+	if (!alloc_claims("allocator os-table code-heap code-figures"))
+		return;
+	allocator = alloc_make(NULL);
+	MUST(allocator);
+	for (unsigned i = 0; i < 3; i++)
+		for (size_t holes = 50; holes <= (check_rounds > 1 ? 50000 : 1000); holes *= holes < 1000 ? 20 : 50)
+			MUST(unaligned(allocator, policies[i], holes));
+	MUST(alloc_end(allocator));
+}

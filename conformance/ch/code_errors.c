@@ -40,7 +40,8 @@ static bool frees(struct subject_code_heap *heap, uintptr_t rx, int expected)
 CHECK(ch_code_bad_free, "CH-006", "a free of what is no block's beginning is an error that changes nothing")
 {
 	const struct subject_code_config config = code_config();
-	struct subject_code block[4];
+	struct subject_code block[4], other;
+	struct subject_code_heap *second;
 	struct code_pair pair;
 	uint64_t before;
 
@@ -50,6 +51,8 @@ CHECK(ch_code_bad_free, "CH-006", "a free of what is no block's beginning is an 
 	for (unsigned i = 0; i < 4; i++)
 		MUST_OK(CODE(allocate)(pair.heap, 200 + 700 * i, NULL, &block[i]));
 	MUST_OK(CODE(free)(pair.heap, block[1].rx));
+	MUST_OK(CODE(create)(pair.allocator, &config, &second));
+	MUST_OK(CODE(allocate)(second, 200, NULL, &other));
 	before = sum_of(pair.heap);
 	for (unsigned i = 0; i < 4; i++) {
 		const int inside = i == 1 ? SUBJECT_ERROR_FREED : SUBJECT_ERROR_INTERIOR;
@@ -64,7 +67,10 @@ CHECK(ch_code_bad_free, "CH-006", "a free of what is no block's beginning is an 
 	MUST(frees(pair.heap, 0, SUBJECT_ERROR_NOT_FOUND));
 	MUST(frees(pair.heap, UINTPTR_MAX, SUBJECT_ERROR_NOT_FOUND));
 	MUST(frees(pair.heap, CODE_FOREIGN, SUBJECT_ERROR_NOT_FOUND));
+	MUST(frees(pair.heap, other.rx, SUBJECT_ERROR_NOT_FOUND)); /* another heap's */
 	MUST(CHECK_EQUAL(before, sum_of(pair.heap), "blocks are as before the calls that were refused"));
+	MUST_OK(CODE(free)(second, other.rx));
+	MUST_OK(CODE(destroy)(second));
 	MUST_OK(CODE(free)(pair.heap, block[2].rx));
 	MUST(frees(pair.heap, block[2].rx, SUBJECT_ERROR_FREED));
 	MUST(code_end(&pair));
@@ -99,6 +105,7 @@ CHECK(ch_code_sizes, "CH-009", "sizes of 0, of 1, of all there is and of more ar
 	MUST(refuses(pair.heap, SUBJECT_ERROR_ARGUMENT, SIZE_MAX / 2 + 1, 0, 1));
 	MUST(refuses(pair.heap, SUBJECT_ERROR_FULL, config.region_bytes + 1, 0, 1));
 	MUST(refuses(pair.heap, SUBJECT_ERROR_ARGUMENT, 1, 3, 1));
+	MUST(refuses(pair.heap, SUBJECT_ERROR_ARGUMENT, 1, 2 * ALLOC_UNIT, 1));
 	MUST(refuses(pair.heap, SUBJECT_ERROR_ARGUMENT, 1, 0, 63));
 	MUST(CHECK_EQUAL(before, sum_of(pair.heap), "calls that were refused change nothing"));
 	/* All of it as one block, or as blocks of a byte each. */
@@ -112,6 +119,53 @@ CHECK(ch_code_sizes, "CH-009", "sizes of 0, of 1, of all there is and of more ar
 	}
 	MUST(refuses(pair.heap, SUBJECT_ERROR_FULL, 1, 0, 1));
 	MUST(code_end(&pair));
+}
+
+CHECK(ch_code_cut_sizes, "CH-009", "code is cut to a byte at least, and to what it has at most")
+{
+	const struct subject_code_config config = code_config();
+	struct subject_code code;
+	struct code_pair pair;
+	size_t left = 77;
+
+	if (!alloc_claims("allocator os-table code-heap code-shrink"))
+		return;
+	MUST(code_make(&config, &pair));
+	for (size_t bytes = 1; bytes < 1000; bytes = bytes * 3 + 1) {
+		uint64_t before;
+
+		MUST_OK(CODE(allocate)(pair.heap, bytes, NULL, &code));
+		before = sum_of(pair.heap);
+		check_note_number("bytes", bytes);
+		MUST(ALLOC_IS(SUBJECT_ERROR_ARGUMENT, CODE(shrink)(pair.heap, code.rx, 0, &left)));
+		MUST(ALLOC_IS(SUBJECT_ERROR_ARGUMENT, CODE(shrink)(pair.heap, code.rx, bytes + 1, &left)));
+		MUST(ALLOC_IS(SUBJECT_ERROR_ARGUMENT, CODE(shrink)(pair.heap, code.rx, SIZE_MAX, &left)));
+		MUST(CHECK_EQUAL(77, left, "an error leaves its outputs untouched") &&
+		     CHECK_EQUAL(before, sum_of(pair.heap), "calls that were refused change nothing"));
+	}
+	MUST(code_end(&pair));
+}
+
+CHECK(ch_code_gone, "CH-004", "no block is found where a heap was, whatever comes there")
+{
+	const struct subject_code_config config = code_config();
+	struct subject_region region[4];
+	struct subject_code code, found;
+	struct code_pair pair;
+
+	if (!alloc_claims("allocator os-table code-heap code-find"))
+		return;
+	MUST(code_make(&config, &pair));
+	MUST_OK(CODE(allocate)(pair.heap, 5000, NULL, &code));
+	MUST_OK(CODE(destroy)(pair.heap));
+	for (unsigned i = 0; i < 4; i++) {
+		MUST(ALLOC_IS(SUBJECT_ERROR_NOT_FOUND, CODE(find)(pair.allocator, code.rx, &found)));
+		MUST_OK(ALLOC(reserve)(pair.allocator, config.region_bytes, &region[i]));
+		MUST(ALLOC_IS(SUBJECT_ERROR_NOT_FOUND, CODE(find)(pair.allocator, region[i].rx, &found)));
+	}
+	for (unsigned i = 0; i < 4; i++)
+		MUST_OK(ALLOC(release)(&region[i]));
+	MUST(alloc_end(pair.allocator));
 }
 
 static bool near(struct subject_code_heap *heap, int expected, uintptr_t target, size_t reach)

@@ -35,6 +35,50 @@ static bool lists(unsigned expected)
 	       CHECK_TRUE(!told.lists || told.same, "the callback is told the figures, and may use the heap");
 }
 
+/* The list is told of again after it was half as long, and not after it was one longer than that. */
+static bool rearm(const struct subject_code block[BLOCKS], unsigned expected)
+{
+	struct subject_code again[BOUND + 1];
+	unsigned taken = 0;
+
+	for (unsigned i = 0; i <= BOUND; i++)
+		if (!ALLOC_OK(CODE(free)(told.heap, block[2 * i].rx)))
+			return false;
+	for (unsigned least = BOUND / 2 + 1; least >= BOUND / 2; least--) {
+		while (BOUND + 1 - taken > least)
+			if (!ALLOC_OK(CODE(allocate)(told.heap, 64, NULL, &again[taken++])))
+				return false;
+		if (!lists(expected + 1))
+			return false;
+		while (taken)
+			if (!ALLOC_OK(CODE(free)(told.heap, again[--taken].rx)))
+				return false;
+		if (!lists(expected + (least == BOUND / 2 ? 2 : 1)))
+			return false;
+	}
+	while (taken <= BOUND)
+		if (!ALLOC_OK(CODE(allocate)(told.heap, 64, NULL, &again[taken++])))
+			return false;
+	return true;
+}
+
+/* Cutting blocks that are followed by others makes as long a list. */
+static bool cut(unsigned expected)
+{
+	struct subject_code block[BOUND + 1], behind;
+
+	if (!check_claimed("code-shrink"))
+		return true;
+	for (unsigned i = 0; i <= BOUND; i++)
+		if (!ALLOC_OK(CODE(allocate)(told.heap, 200, NULL, &block[i])) ||
+		    !ALLOC_OK(CODE(allocate)(told.heap, 64, NULL, &behind)))
+			return false;
+	for (unsigned i = 0; i <= BOUND; i++)
+		if (!lists(expected) || !ALLOC_OK(CODE(shrink)(told.heap, block[i].rx, 1, NULL)))
+			return false;
+	return lists(expected + 1);
+}
+
 /* Frees every second block from `from` on, until the list is told of; and half of what that made is taken again. */
 static bool grow_list(const struct subject_code block[BLOCKS], unsigned expected)
 {
@@ -75,6 +119,8 @@ CHECK(ch_code_free_list, "CH-011", "a free list past the bound is told of once, 
 		MUST_OK(CODE(allocate)(pair.heap, 64, NULL, &block[i]));
 	MUST(grow_list(block, 0));
 	MUST(grow_list(block, 1));
+	MUST(rearm(block, 2));
+	MUST(cut(4));
 	MUST(CHECK_EQUAL(0, told.fulls, "a heap with room is not full"));
 	MUST(code_end(&pair));
 }

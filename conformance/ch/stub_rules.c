@@ -84,11 +84,20 @@ static bool refused(int expected, uintptr_t rx)
 
 CHECK(ch_stub_misuse, "CH-107", "frees of what is no live stub are refused, each by its own error, and change nothing")
 {
+	struct subject_stub_heap *mine, *second;
 	struct subject_stub other;
 
 	if (!alloc_claims(STUB_CLAIMS))
 		return;
 	MUST(stub_make(&it, stub_pages[stub_page_first()], false));
+	mine = it.heap;
+	MUST_OK(STUB(create)(it.allocator, it.kinds, STUB_KINDS, it.page, &it.heap));
+	MUST(stub_take(&it, STUB_SMALL, &other, 1));
+	second = it.heap;
+	it.heap = mine;
+	MUST(refused(SUBJECT_ERROR_NOT_FOUND, other.rx)); /* another heap's */
+	MUST_OK(STUB(free)(second, other.rx));
+	MUST_OK(STUB(destroy)(second));
 	for (unsigned kind = STUB_SMALL; kind <= STUB_WIDE; kind++) {
 		const struct subject_stub_kind *k = stub_kind(&it, kind);
 
@@ -217,6 +226,66 @@ CHECK(ch_stub_gone, "CH-110", "an address of pages given back leads to no stub, 
 		MUST_OK(ALLOC(release)(&region[--count]));
 	MUST(stub_filled(&it, STUB_EVEN, &kept, 3, "the page of a live stub stays"));
 	MUST(is_kind(&kept, STUB_EVEN));
+	(void)stub_end(&it);
+}
+
+/* So many stubs that the pages of one kind take several regions, if the subject has such: MANY are three. */
+#define MANY 4200u
+
+CHECK(ch_stub_regions, "CH-110",
+      "where pages in the middle of very many are given back, the others stay, and all can be had again")
+{
+	static struct subject_stub many[MANY];
+	struct subject_stub_figures first, now;
+	struct subject_stub_found found;
+	size_t bytes;
+
+	if (!alloc_claims(STUB_CLAIMS) || !alloc_claims("stub-trim"))
+		return;
+	MUST(stub_make(&it, stub_pages[stub_page_first()], false));
+	MUST(stub_take(&it, STUB_WIDE, many, MANY) && stub_figures(&it, &first));
+	for (unsigned i = 0; i < MANY; i += 100)
+		stub_fill(&it, STUB_WIDE, &many[i], i);
+	for (unsigned turn = 0; turn < 3; turn++) {
+		/* The middle, then what is below it or above, then the middle again. */
+		const unsigned low = turn == 1 ? 0 : MANY / 3 - 50,
+			       high = turn == 1 ? MANY / 3 - 50 : 2 * MANY / 3 + 50;
+
+		check_note_number("turn", turn);
+		for (unsigned i = low; i < high; i++)
+			MUST_OK(STUB(free)(it.heap, many[i].rx));
+		MUST_OK(STUB(trim)(it.heap, &bytes));
+		MUST(stub_figures(&it, &now) &&
+		     CHECK_EQUAL(MANY - (high - low), now.live, "as many live as were not freed"));
+		for (unsigned i = low; i < high; i += 7)
+			MUST(CHECK_TRUE(STUB(find)(it.allocator, many[i].rx, &found) || !found.live,
+					"no stub lives that was freed"));
+		for (unsigned i = low; i < high; i++)
+			MUST_OK(STUB(allocate)(it.heap, STUB_WIDE, &many[i]));
+		for (unsigned i = low / 100 * 100; i < high; i += 100)
+			stub_fill(&it, STUB_WIDE, &many[i], i);
+		for (unsigned i = 0; i < MANY; i += 100)
+			MUST(stub_filled(&it, STUB_WIDE, &many[i], i, "the others keep their records") &&
+			     is_kind(&many[i], STUB_WIDE));
+		MUST(stub_figures(&it, &now) && CHECK_EQUAL(MANY, now.live, "all can be had again") &&
+		     CHECK_EQUAL(first.pages, now.pages, "on as many pages"));
+	}
+	/* One stub on pages whose tables were another's: its neighbours do not live. */
+	for (unsigned i = 0; i < MANY; i++)
+		MUST_OK(STUB(free)(it.heap, many[i].rx));
+	MUST_OK(STUB(trim)(it.heap, &bytes));
+	MUST(stub_figures(&it, &now) && CHECK_EQUAL(0, now.pages, "no page is left"));
+	MUST(stub_take(&it, STUB_WIDE, many, 1));
+	for (unsigned i = 1; i < stub_slots(&it, STUB_WIDE); i++) {
+		const uintptr_t rx = many[0].rx + (uintptr_t)i * stub_kind(&it, STUB_WIDE)->pitch;
+
+		if (!STUB(find)(it.allocator, rx, &found) && found.stub.rx == rx)
+			MUST(CHECK_TRUE(!found.live, "a slot that was not issued does not live") &&
+			     ALLOC_IS(SUBJECT_ERROR_FREED, STUB(free)(it.heap, rx)));
+	}
+	/* Behind the pages that were made there are none. */
+	MUST(CHECK_TRUE(STUB(find)(it.allocator, many[0].rx / it.page * it.page + 2 * it.page, &found) != 0,
+			"pages that were not made have no stubs"));
 	(void)stub_end(&it);
 }
 

@@ -118,6 +118,14 @@ static void hard(void)
 			add(&s, RL_GIVE, 16 + i, 1);
 		add(&s, RL_EXACT, 0, 0);
 		MUST(play(&s));
+		/* What a release that found no page had counted counts for the next one. */
+		s = full(check_page / 2, 8, file);
+		for (unsigned i = 0; i < 8; i += 2)
+			add(&s, RL_GIVE, i, 1);
+		add(&s, RL_SCUDO, 1, 0);
+		add(&s, RL_GIVE, 1, 1);
+		add(&s, RL_SCUDO, 1, 0);
+		MUST(play(&s));
 	}
 }
 
@@ -137,10 +145,12 @@ static void widths(void)
 	for (unsigned i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
 		const size_t block = check_page / most[i];
 
-		for (unsigned file = 0; file < 2; file++) {
+		for (unsigned turn = 0; turn < 3; turn++) {
 			/* Three pages, so that neighbouring counters are there to be spoilt. */
-			s = full(block, block * most[i] == check_page ? 3 : 6, file);
-			s.layout.blocks = s.layout.end / block;
+			s = full(block, block * most[i] == check_page ? 3 : 6, turn == 1);
+			/* Where a page begins inside a block, one block more touches it. */
+			s.layout.first = turn == 2 ? block / 2 : 0;
+			s.layout.blocks = (s.layout.end - s.layout.first) / block;
 			add(&s, RL_GIVE, 0, 1);
 			add(&s, RL_EXACT, 0, 0);
 			add(&s, RL_SCUDO, 1, 0);

@@ -7,6 +7,7 @@
 #define PAGE     ((size_t)4096)
 #define MEBIBYTE ((uint64_t)1048576)
 #define SECOND   ((uint64_t)1000000000)
+#define DAYS     (INT32_MAX * (uint64_t)1000000) /* the longest interval */
 
 /* Whether a hundredth of `all` goes more than `percent` times into `part`: part * 100 / all < percent, in integers. */
 static bool is_below(uint64_t part, uint64_t all, uint64_t percent)
@@ -90,6 +91,9 @@ static const struct {
 	{"a negative interval, forced", 512, MEBIBYTE, MEBIBYTE, true, -1, 0, SUBJECT_RELEASE_GO},
 	{"a nanosecond too early", 512, MEBIBYTE, MEBIBYTE, false, 1000, 8 * SECOND - 1, SUBJECT_RELEASE_EARLY},
 	{"just not too early", 512, MEBIBYTE, MEBIBYTE, false, 1000, 8 * SECOND, SUBJECT_RELEASE_GO},
+	{"a nanosecond short of 24 days", 512, MEBIBYTE, MEBIBYTE, false, INT32_MAX, 7 * SECOND + DAYS - 1,
+	 SUBJECT_RELEASE_EARLY},
+	{"after 24 days", 512, MEBIBYTE, MEBIBYTE, false, INT32_MAX, 7 * SECOND + DAYS, SUBJECT_RELEASE_GO},
 	{"too early, forced", 512, MEBIBYTE, MEBIBYTE, true, 1000, 7 * SECOND, SUBJECT_RELEASE_GO},
 };
 

@@ -36,6 +36,7 @@ CLAIMS = (
     "stub-shared-code",
     "stub-cache",
     "stub-trim",
+    "stub-release",
     "release-decisions",
     "release-class",
     "release-heap",

@@ -186,6 +186,84 @@ CASES = (
         [f"mmap(NULL, 4096, PROT_NONE, {ANON}) = 0x10000", f"mprotect(0x10000, 4096, {RX}) = 0"],
         "x-by-mprotect",
     ),
+    case("exec's own page made executable", [f"mprotect(0x10000, 4096, {RX}) = 0"], "x-by-mprotect", incomplete=True),
+    case(
+        "exec's own page, writable for a time",
+        [f"mprotect(0x10000, 4096, {RW}) = 0", f"mprotect(0x10000, 4096, {RX}) = 0"],
+        "w-then-x",
+    ),
+    # ---- mprotect that failed half-way ----
+    case(
+        "rwx up to a hole",
+        [
+            f"mmap(NULL, 8192, {RW}, {ANON}) = 0x10000",
+            "munmap(0x11000, 4096) = 0",
+            f"mprotect(0x10000, 8192, {RWX}) = -1 ENOMEM (Cannot allocate memory)",
+        ],
+        "rwx",
+    ),
+    case(
+        "rwx up to a hole, with more above it",
+        [
+            f"mmap(NULL, 20480, {RW}, {ANON}) = 0x10000",
+            "munmap(0x11000, 4096) = 0",
+            "mprotect(0x13000, 4096, PROT_READ) = 0",
+            f"mprotect(0x10000, 20480, {RWX}) = -1 ENOMEM (Cannot allocate memory)",
+        ],
+        "rwx",
+    ),
+    case(
+        "rwx up to a file that may not be written",
+        [
+            f"mmap(NULL, 8192, {RW}, {ANON}) = 0x10000",
+            "mmap(0x11000, 4096, PROT_READ, MAP_SHARED|MAP_FIXED, 3</etc/passwd>, 0) = 0x11000",
+            f"mprotect(0x10000, 8192, {RWX}) = -1 EACCES (Permission denied)",
+        ],
+        "rwx",
+    ),
+    case(
+        "a file alone that may not be written",
+        [
+            "mmap(NULL, 4096, PROT_READ, MAP_SHARED, 3</etc/passwd>, 0) = 0x10000",
+            f"mprotect(0x10000, 4096, {RWX}) = -1 EACCES (Permission denied)",
+        ],
+    ),
+    case(
+        "a file that may not be written, and more behind it",
+        [
+            f"mmap(NULL, 8192, {RW}, {ANON}) = 0x10000",
+            "mmap(0x10000, 4096, PROT_READ, MAP_SHARED|MAP_FIXED, 3</etc/passwd>, 0) = 0x10000",
+            f"mprotect(0x10000, 8192, {RWX}) = -1 EACCES (Permission denied)",
+        ],
+        incomplete=True,
+    ),
+    case(
+        "a hole alone",
+        [
+            f"mmap(NULL, 8192, {RW}, {ANON}) = 0x10000",
+            "munmap(0x10000, 4096) = 0",
+            f"mprotect(0x10000, 8192, {RWX}) = -1 ENOMEM (Cannot allocate memory)",
+        ],
+        incomplete=True,
+    ),
+    case("a hole alone, not to be executed", [f"mprotect(0x10000, 4096, {RW}) = -1 ENOMEM (Cannot allocate memory)"]),
+    case(
+        "no memory to cut one mapping",
+        [
+            f"mmap(NULL, 8192, {RW}, {ANON}) = 0x10000",
+            f"mprotect(0x10000, 4096, {RWX}) = -1 ENOMEM (Cannot allocate memory)",
+        ],
+    ),
+    case(
+        "a memory file opened by its mapping",
+        [
+            MEMFD,
+            VIEW,
+            'openat(AT_FDCWD</tmp>, "/proc/self/map_files/10000-11000", O_RDWR) = 4</memfd:code>(deleted)',
+            f"mmap(NULL, 4096, {RX}, MAP_SHARED, 4</memfd:code>(deleted), 0) = 0x20000",
+        ],
+        incomplete=True,
+    ),
     # ---- Aliases ----
     case("alias", [MEMFD, CODE, VIEW, "munmap(0x10000, 4096) = 0"], "alias"),
     case("alias, view first", [MEMFD, VIEW, CODE, "munmap(0x10000, 4096) = 0"], "alias"),
@@ -381,6 +459,7 @@ CASES = (
             f"mprotect(0x10000, 4096, {RX}) = 0",
         ],
         "x-by-mprotect",
+        incomplete=True,
     ),
     case(
         "addresses reused before the unmapping has returned",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from audit_cases import CASES, FILE, MEMFD, Case, case, events
 
-from execmem_cts.audit import aliases, files, kinds, model, space
+from execmem_cts.audit import aliases, files, kinds, model, partial, space
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_NAME = {found.name: found for found in CASES}
@@ -122,6 +122,17 @@ MUTATIONS = [
     (model, "elif not mapped_now:", "elif False:", "x by mprotect"),
     (model, "elif not mapped_now:", "else:", "mapped anew over it"),
     (model, "if event.error or event.result is None:", "if event.result is None:\n            event = replace(event, result=0)\n        if False:", "mprotect that failed"),
+    (model, "call.name not in (", "call.name in (", "rwx up to a hole"),
+    (model, "if piece.mapping.origin is None:", "if False:", "exec's own page made executable"),
+    (partial, "if piece.start > at or", "if", "rwx up to a hole, with more above it"),
+    (model, "if (pieces or call.number(2) & PROT_EXEC) and", "if", "a hole alone, not to be executed"),
+    (partial, 'or (error == "EACCES" and piece.mapping.file is not None)', "", "rwx up to a file that may not be written"),
+    (partial, "return start if whole else at", "return at", "no memory to cut one mapping"),
+    (partial, "return len(rest) > 1 or", "return", "a file that may not be written, and more behind it"),
+    (partial, "return len(rest) > 1 or", "return len(rest) > 0 or", "a file alone that may not be written"),
+    (partial, 'or (error == "ENOMEM" and (not pieces or pieces[0].start > start))', "", "a hole alone"),
+    (partial, 'if error == "ENOMEM" and below > start:', "if False:", "rwx up to a hole, with more above it"),
+    (files, 'self.files.guessed += name.startswith("/memfd:")', "pass", "a memory file opened by its mapping"),
     (model, "gone = task.space.take(*self._range(call))", "gone = []", "unmapped and mapped again"),
     (model, "return bits | PROT_EXEC if task", "return bits if task", "read implies exec"),
     (model, "(PROT_EXEC if flags & SHM_EXEC else 0)", "0", "shared memory segment"),
@@ -182,7 +193,7 @@ CUT = case(
 
 def mutated(module: types.ModuleType, line: str, instead: str) -> Any:
     """The class Model of a copy of the modules with one line changed, and whatever rests on it made anew."""
-    order = (files, space, aliases, model)  # each rests on those before it
+    order = (files, space, partial, aliases, model)  # each rests on those before it
     made: dict[str, types.ModuleType] = {}
     for part in order:
         text = Path(str(part.__file__)).read_text()

@@ -5,6 +5,7 @@
 
 #include "allocator.h"
 
+#include <execmem/release.h>
 #include <execmem/stub_heap.h>
 
 static struct execmem_stub_heap *own(struct subject_stub_heap *heap)
@@ -144,6 +145,16 @@ static int cache_destroy(struct subject_stub_cache *cache)
 static int trim(struct subject_stub_heap *heap, size_t *bytes)
 {
 	return ref_error(execmem_stub_trim(own(heap), bytes));
+}
+
+static int release(struct subject_stub_heap *heap, struct subject_released *to)
+{
+	struct execmem_code_released from = {.verdict = EXECMEM_RELEASE_GO};
+	const int error = execmem_stub_release(own(heap), &from);
+
+	*to = (struct subject_released){(enum subject_release_verdict)from.verdict, from.ranges, from.pages,
+					from.bytes};
+	return ref_error(error);
 }
 
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name */

@@ -122,6 +122,7 @@ class Descriptors:
         elif flags & O_CREAT and flags & O_EXCL:
             file = self.files.created(name)
         else:
+            self.files.guessed += name.startswith("/memfd:")  # by map_files, or another process's descriptor
             file = self.files.named(name)
         self._set(Descriptor(returned.number, name), file, bool(flags & O_CLOEXEC))
 

@@ -45,6 +45,7 @@ from .events import (
 )
 from .files import Descriptors, File, Files
 from .kinds import Finding, Place, Step
+from .partial import ERRORS, changed_below, is_doubtful
 from .space import HISTORY, Mapping, Piece, Space
 
 RWX = PROT_WRITE | PROT_EXEC
@@ -238,20 +239,33 @@ class Model:
             return  # the runner began to look in the middle of a call
         call = entered.call
         if event.error or event.result is None:
-            if call.name == "mprotect" and event.error == "ENOMEM" and len(task.space.within(*self._range(call))) > 1:
-                self.incomplete["mprotect failed with ENOMEM, perhaps half done"] += 1
-            return
+            if call.name not in ("mprotect", "pkey_mprotect") or event.error not in ERRORS:
+                return
+            cut = self._half_done(task, call, event.error)
+            if cut is None:
+                return
+            call, event = cut, replace(event, result=-1)
         handler = getattr(self, f"_on_{call.name}", None)
         if handler is None:
             return
         self.counts["calls"] += call.name not in BOOKKEEPING
-        value = f"{event.result:#x}" if event.result > 4096 else str(event.result)
+        assert event.result is not None
+        value = f"{event.result:#x}" if event.result > 4096 else f"{event.result} {event.error}".rstrip()
         text = f"{call.text} = {value}"
         self._step = Step(self.counts["calls"], self._now, task.process, task.number, text)
         report = _Report()
         if not task.applied:
             handler(task, call, event, report)
         self._settle(task, report)
+
+    def _half_done(self, task: Task, call: Call, error: str) -> Call | None:
+        """The part of a failed mprotect that was done all the same, as a call of its own; None where there is none."""
+        start, end = self._range(call)
+        pieces = [piece.cut(start, end) for piece in task.space.within(start, end)]
+        if (pieces or call.number(2) & PROT_EXEC) and is_doubtful(pieces, start, end, error):
+            self.incomplete[f"mprotect failed with {error}, perhaps half done"] += 1
+        below = changed_below(pieces, start, end, error)
+        return replace(call, args=(start, below - start, *call.args[2:])) if below > start else None
 
     def _settle(self, task: Task, report: _Report) -> None:
         """After the call: what it found is told with the state that it left."""
@@ -324,6 +338,8 @@ class Model:
                 report.found.append(("w-then-x", piece, ""))
             elif not mapped_now:
                 report.found.append(("x-by-mprotect", piece, ""))
+                if piece.mapping.origin is None:
+                    self.incomplete["memory of exec's made executable: had it been writable? That is not seen"] += 1
             if file is not None and file.was_written(piece.offset, end):
                 detail = f"{file.label} from {piece.offset:#x} to {end:#x}"
                 report.found.append(("published", piece, detail))

@@ -24,6 +24,8 @@ COMPATIBLE = {"EM_X86_64": {"EM_386"}, "EM_AARCH64": {"EM_ARM"}}
 UNSEEN = [
     "what exec itself maps: the program's first segments, stack and vdso, but for their flags in the program's file",
     "views of one file in different processes: each address space is judged by itself",
+    "what is written into a file by its descriptor: only mappings are followed",
+    "that two paths are of one file (hard links, renamed files), or one path of two (deleted, and made again)",
 ]
 
 

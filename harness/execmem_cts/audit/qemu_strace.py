@@ -6,6 +6,7 @@ thread, so that such an audit is incomplete.
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 
@@ -72,7 +73,8 @@ class Reader:
         error = _ERRNO.search(found["more"])
         value = constants.number(found["result"])
         if error or value is None:
-            return Leave(task, None, None, f"errno {error[1]}" if error else "")
+            name = errno.errorcode.get(int(error[1]), f"errno {error[1]}") if error else ""
+            return Leave(task, None, None, name)
         return Leave(task, None, value, "", Descriptor(value))
 
     def _call(self, name: str, arguments: str) -> Call | None:
