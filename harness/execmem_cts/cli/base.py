@@ -99,6 +99,7 @@ def main() -> None:
     execmem-cts explain PO-001             what a requirement says, and how to mend it
     execmem-cts check-templates --manifest mine.toml --port arm64
     execmem-cts tables dotnet-rw           published figures of others, beside ours
+    execmem-cts new-port NAME ...          the skeleton of a port, in the tree or outside
     execmem-cts audit -- node app.js       does a program that is not ours keep W^X?
 
     Exit status: 0 conformant and as expected, 1 a failure or an unexpected pass, 2 usage or manifest, 3 the suite, a
