@@ -80,6 +80,8 @@ class Built:
     alloc: dict[str, Path] = field(default_factory=dict)  # the program of the allocator families, by port name
     alloc_errors: dict[str, str] = field(default_factory=dict)
 
+    withheld: dict[str, str] = field(default_factory=dict)  # built and not to be run, with the reason: see `unwritten`
+
     def templates(self, key: str) -> Path:
         return self.directory / key / "templates.o"
 

@@ -16,31 +16,34 @@ SECTION = ".execmem_unwritten"
 PARTS = ("start", "capture", "piece")  # every program rests on it; the captured calls do; itself alone
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Note:
     step: int  # the section of arch/PORTING.md
     part: str
+    file: str
     name: str  # of the function or template
     what: str  # to write
 
     @property
-    def point(self) -> str:
-        return f"step-{self.step}-{self.name}"
+    def message(self) -> str:
+        return f"{self.name} is not written yet: {self.file}; arch/PORTING.md, section {self.step}"
 
     @property
-    def message(self) -> str:
-        return f"{self.name} is not written yet: arch/PORTING.md, section {self.step}"
+    def rank(self) -> tuple[int, int]:
+        """The order in which notes are to be written."""
+        return self.step, PARTS.index(self.part)
 
 
 def parse(data: bytes) -> list[Note]:
-    """Notes of the section's bytes, in the order in which they are to be written: that of the steps, then as they lie."""
+    """Notes of the section's bytes, in the order in which they are to be written."""
     found = []
     for text in filter(None, data.decode(errors="replace").split("\0")):
-        step, part, name, what = (field.strip() for field in (text.split(":", 3) + [""] * 3)[:4])
-        if not step.isdigit() or part not in PARTS:
-            step, part, name, what = "0", "piece", "note", f"mend {text!r}: expected STEP: PART: NAME: WHAT"
-        found.append(Note(int(step), part, name, what))
-    return sorted(found, key=lambda note: note.step)
+        fields = [field.strip() for field in text.split(":", 4)]
+        if len(fields) < 5 or not fields[0].isdigit() or fields[1] not in PARTS:
+            wanted = f"expected STEP: PART: FILE: NAME: WHAT, with {', '.join(PARTS)} as PART, found {text!r}"
+            fields = ["0", "piece", "a note", "EXECMEM_UNWRITTEN", wanted]
+        found.append(Note(int(fields[0]), *fields[1:]))
+    return sorted(found, key=lambda note: note.rank)
 
 
 def read(program: Path) -> list[Note]:
