@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable
 
 from . import port_path
+from .source import ManifestError
 
 SCHEMA = 1
 RED = frozenset({"FAIL", "ERROR", "XPASS"})
@@ -26,7 +27,7 @@ RED = frozenset({"FAIL", "ERROR", "XPASS"})
 COPIED = ("ref", "asm", "arch", "conformance", "harness/execmem_cts", "harness/execmem-cts", "toolchains")
 
 
-class FaultError(Exception):
+class FaultError(ManifestError):
     """A fault file that cannot be used; the text says which, where and how to mend it."""
 
 
@@ -90,7 +91,10 @@ def _unknown(path: Path, table: str, found: Iterable[str], known: set[str]) -> N
 
 
 def load(path: Path, root: Path | None = None) -> Fault:
-    """Reads one fault file; `root` has the shared sets where the file lies outside of the tree. Raises FaultError naming file, key and what was expected."""
+    """Reads one fault file. Raises FaultError naming file, key and what was expected.
+
+    `root`: the tree with the shared sets, where the file lies outside of it.
+    """
     try:
         data: dict[str, Any] = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:

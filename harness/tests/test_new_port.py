@@ -82,7 +82,7 @@ def test_a_skeleton_turns_green_piece_by_piece(writer: Writer) -> None:
 
     arch = f"arch/{MOVED}"
     writer.write(*(f"{arch}/{file}" for file in ("port.toml", "abi.h", "syscall.S", "start.S", "port.c")))
-    status, notes, verdicts = writer.run("--family", "PG", "--family", "ABI", "--os-page", "4096")
+    status, notes, verdicts = writer.run("--variant", "alloc", "--family", "PG", "--family", "ABI", "--os-page", "4096")
     assert status == 1 and notes == CAPTURE + TEMPLATES
     assert all("PASS" in found for name, found in verdicts.items() if name.startswith("PG-"))
     assert all(found == {"NOTRUN"} for name, found in verdicts.items() if name.startswith("ABI-"))

@@ -258,10 +258,11 @@ def explain(identifier: str) -> None:
 @guarded
 def ports() -> None:
     """The ports of this tree, and of --port-path: triple, emulator, page sizes, templates, variants."""
-    from .. import manifest, matrix, tools
+    from .. import faults, manifest, matrix, tools
 
     found = manifest.discover_ports(ROOT, ROOT / "build" / "manifests")
     subject = manifest.load_subject(manifest.subject_path(ROOT, "ref"), ROOT, found, ROOT / "build" / "manifests")
+    plantings = [{planting.port for planting in fault.plantings} for fault in faults.load_all(ROOT)]
     for port in found.values():
         sets = [s for s in subject.template_sets if s.port.name == port.name]
         program = port.emulator_argv[0]
@@ -276,6 +277,7 @@ def ports() -> None:
         for template in sets[0].templates if sets else ():
             fields = ", ".join(f"{f.name} at {f.offset}" for f in template.fields)
             click.echo(f"  {template.name}: a slot of {template.pitch} bytes; {fields}")
+        click.echo(f"  faults      {sum(port.name in planted for planted in plantings)} can be planted here")
 
 
 @main.command()
