@@ -229,7 +229,8 @@ class Planner:
         for check in self.host_checks.values():
             plan.checks[check.id], plan.texts[check.id] = check.requirement, check.text
         by_name = {port.name: port for port in ports}
-        self._unwritten(built, ports)
+        for port in ports:
+            self._unwritten(port, built)
         programs = {path: by_name[key.split("/", 1)[0]].emulator_argv for key, path in built.programs.items()}
         for more in (built.abi, built.alloc):
             programs.update({path: by_name[name].emulator_argv for name, path in more.items()})
@@ -243,24 +244,13 @@ class Planner:
             self._alloc(port, built)
         return plan
 
-    def _unwritten(self, built: Built, ports: Sequence[Port]) -> None:
-        """What a port still lacks: each a failure. Programs that it keeps from running are set aside."""
-        for port in ports:
-            programs = {key: path for key, path in built.programs.items() if key.startswith(f"{port.name}/")}
-            groups = (programs, built.programs, True), ({port.name: built.abi.get(port.name)}, built.abi, True)
-            notes: dict[unwritten.Note, None] = {}
-            for mine, every, captures in (*groups, ({port.name: built.alloc.get(port.name)}, built.alloc, False)):
-                for key, path in mine.items():
-                    found = unwritten.read(path) if path else []
-                    notes.update(dict.fromkeys(found))
-                    if reason := unwritten.withheld(found, captures):
-                        built.withheld[key if captures else f"{key}/{ALLOC}"] = reason
-                        del every[key]
-            for number, note in enumerate(sorted(notes, key=lambda note: note.rank), 1):
-                item = self._proof_item(port, BUILD, "-", (), Runner.HOST, "")
-                result = item.result(f"{number:02}-{note.name}", Verdict.FAIL, note.message)
-                result.variant, result.diagnostics = "-", {"message": note.message, "to write": note.what}
-                self.plan.results.append(result)
+    def _unwritten(self, port: Port, built: Built) -> None:
+        """What a port still lacks: each a failure."""
+        for number, note in enumerate(unwritten.set_aside(built, port.name), 1):
+            item = self._proof_item(port, BUILD, "-", (), Runner.HOST, "")
+            result = item.result(f"{number:02}-{note.name}", Verdict.FAIL, note.message)
+            result.variant, result.diagnostics = "-", {"message": note.message, "to write": note.what}
+            self.plan.results.append(result)
 
     def _alloc(self, port: Port, built: Built) -> None:
         """The allocator families: once a page size and runner, on a program of their own."""
@@ -294,7 +284,7 @@ class Planner:
                     elif "allocator" not in self.subject.claims:
                         self.plan.results.append(item.result("*", Verdict.NA, "the subject claims no allocator"))
                     elif not program:
-                        why = built.withheld.get(f"{port.name}/{ALLOC}", "does not build")
+                        why = built.withheld.get(unwritten.alloc_key(port.name), "does not build")
                         self.plan.results.append(item.result("*", Verdict.NOTRUN, why))
                     else:
                         self.plan.items.append(item)

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
+
+from .model import ALLOC
+
+if TYPE_CHECKING:
+    from .build import Built
 
 SECTION = ".execmem_unwritten"
 PARTS = ("start", "capture", "piece")  # every program rests on it; the captured calls do; itself alone
@@ -61,3 +67,22 @@ def withheld(notes: list[Note], captures: bool) -> str:
     parts = ("start", "capture") if captures else ("start",)
     first = next((note for note in notes if note.part in parts), None)
     return f"{first.name} is not written yet" if first else ""
+
+
+def alloc_key(port: str) -> str:
+    """The name of the allocator families' program in `Built.withheld`; that of the call stub's proof is the port's."""
+    return f"{port}/{ALLOC}"
+
+
+def set_aside(built: Built, port: str) -> list[Note]:
+    """The notes of a port's programs, in order. Programs that they keep from running leave `built` for its `withheld`."""
+    mine = [(built.programs, key, key, True) for key in built.programs if key.startswith(f"{port}/")]
+    mine += [(built.abi, port, port, True), (built.alloc, port, alloc_key(port), False)]
+    notes: dict[Note, None] = {}
+    for programs, key, name, captures in mine:
+        found = read(programs[key]) if key in programs else []
+        notes.update(dict.fromkeys(found))
+        if reason := withheld(found, captures):
+            built.withheld[name] = reason
+            del programs[key]
+    return sorted(notes, key=lambda note: note.rank)
