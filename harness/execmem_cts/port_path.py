@@ -24,9 +24,9 @@ def folders(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
 
 
 def extend(more: Sequence[Path]) -> None:
-    """Adds folders for this process and those that it starts."""
-    if more:
-        every = dict.fromkeys([*folders(), *(Path(os.path.abspath(folder)) for folder in more)])
+    """Adds folders for this process and those that it starts, in which relative names would mean others."""
+    every = dict.fromkeys([*folders(), *(Path(os.path.abspath(folder)) for folder in more)])
+    if every:
         os.environ[VARIABLE] = os.pathsep.join(map(str, every))
 
 
