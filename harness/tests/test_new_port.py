@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -109,8 +110,10 @@ def test_a_skeleton_turns_green_piece_by_piece(writer: Writer) -> None:
 def test_a_skeleton_builds_for_any_architecture(
     triple: str, emulator: str, bits: int, endianness: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every file of it, in the programs that captured calls are for."""
-    made(tmp_path, NAME, triple, emulator)
+    """Every file of it, in the programs that captured calls are for; and it is in the project's format."""
+    files = [str(path) for path in made(tmp_path, NAME, triple, emulator) if path.suffix in (".c", ".h")]
+    style = f"--style=file:{ROOT / '.clang-format'}"
+    subprocess.run(["clang-format-19", "--dry-run", "--Werror", style, *files], check=True, timeout=60)
     monkeypatch.setenv("EXECMEM_PORT_PATH", str(tmp_path))
     port = manifest.discover_ports(ROOT)[NAME]
     assert (port.pointer_bytes * 8, port.endianness) == (bits, endianness)
