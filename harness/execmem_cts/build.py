@@ -80,6 +80,8 @@ class Built:
     alloc: dict[str, Path] = field(default_factory=dict)  # the program of the allocator families, by port name
     alloc_errors: dict[str, str] = field(default_factory=dict)
 
+    withheld: dict[str, str] = field(default_factory=dict)  # built and not to be run, with the reason: see `unwritten`
+
     def templates(self, key: str) -> Path:
         return self.directory / key / "templates.o"
 
@@ -233,11 +235,11 @@ def _port_flags(port: Port, root: Path) -> list[str]:
 
 
 def _add_port(builder: Builder, port: Port, patterns: Sequence[str]) -> list[str]:
-    """The objects of a port that every program of a kind shares."""
+    """The objects that every program of a kind shares on a port: its own files, and what the patterns find."""
     base = f"{builder.relative(builder.directory)}/{port.name}/obj"
     flags = [*_port_flags(port, builder.root), "-I", "asm", *port.compile_flags]
     objects = []
-    for source in _sources(builder.root, *patterns):
+    for source in [*_sources(builder.root, *patterns), *_sources(port.directory, "*.c", "*.S")]:
         name = _object_name(builder.relative(source))
         objects.append(builder.compile(port, source, f"{base}/{name}.o", flags))
     return objects
@@ -247,8 +249,7 @@ def _link(builder: Builder, output: str, objects: Sequence[str]) -> str:
     return builder.edge("ld", output, objects, [*LINK, *objects, "-o", output])
 
 
-def _runtime(port: Port) -> list[str]:
-    return ["arch/*.c", f"arch/{port.name}/*.c", f"arch/{port.name}/*.S", "conformance/*.c"]
+_RUNTIME = ("arch/*.c", "conformance/*.c")
 
 
 def _families(root: Path, program: str) -> list[str]:
@@ -274,7 +275,7 @@ def _add_subject(builder: Builder, port: Port, subject: Subject) -> list[str]:
 def _add_program(builder: Builder, unit: Unit, subject: Subject) -> str:
     port, root = unit.template_set.port, builder.root
     base = f"{builder.relative(builder.directory)}/{unit.key}"
-    objects = _add_port(builder, port, [*_runtime(port), *_families(root, "po")])
+    objects = _add_port(builder, port, [*_RUNTIME, *_families(root, "po")])
     objects += _add_subject(builder, port, subject)
     manifest = builder.directory / unit.key / "manifest.c"
     plain = [*_port_flags(port, root), *port.compile_flags]
@@ -287,7 +288,7 @@ def _add_alloc(builder: Builder, port: Port, subject: Subject) -> str:
     directory = builder.directory / port.name / subject.name / ALLOC
     base = builder.relative(directory)
     write_if_changed(directory / "manifest.c", generate.claims(port, subject))
-    objects = _add_port(builder, port, [*_runtime(port), *_families(builder.root, ALLOC)])
+    objects = _add_port(builder, port, [*_RUNTIME, *_families(builder.root, ALLOC)])
     objects += _add_subject(builder, port, subject)
     plain = [*_port_flags(port, builder.root), *port.compile_flags]
     objects.append(builder.compile(port, directory / "manifest.c", f"{base}/manifest.o", plain))
@@ -303,7 +304,7 @@ def _add_abi(builder: Builder, port: Port) -> str | None:
     generated = [builder.directory / port.name / "clobbers.S", builder.directory / port.name / "clobbers.c"]
     for path, text in zip(generated, generate.clobbers(port)):
         write_if_changed(path, text)
-    objects = _add_port(builder, port, [*_runtime(port), "conformance/abi/*.c"])
+    objects = _add_port(builder, port, [*_RUNTIME, "conformance/abi/*.c"])
     flags = [*_port_flags(port, builder.root), "-I", "asm", "-I", "conformance/abi", *port.compile_flags]
     objects += [builder.compile(port, path, f"{base}/obj/{path.name}.o", flags) for path in generated]
     return _link(builder, f"{base}/abi", objects)

@@ -8,6 +8,7 @@ exactly as often as it says is an error, so that a fault cannot quietly stop bei
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,13 +18,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, Iterable
 
+from . import port_path
+from .source import ManifestError
+
 SCHEMA = 1
 RED = frozenset({"FAIL", "ERROR", "XPASS"})
 # What a copy needs to build and run the suite; the rest (build output, version control) stays behind.
 COPIED = ("ref", "asm", "arch", "conformance", "harness/execmem_cts", "harness/execmem-cts", "toolchains")
 
 
-class FaultError(Exception):
+class FaultError(ManifestError):
     """A fault file that cannot be used; the text says which, where and how to mend it."""
 
 
@@ -73,6 +77,7 @@ class Outcome:
 
 
 # Sets of may_red entries that several faults share, by name: conformance/faults/_sets.toml.
+FAULTS = Path("conformance") / "faults"
 SETS = "_sets.toml"
 _KEYS = {"schema", "summary", "source", "must_red", "may_red", "may_red_sets", "exit_status", "expects", "on"}
 _ON_KEYS = {"port", "options", "edit", "add"}
@@ -85,8 +90,11 @@ def _unknown(path: Path, table: str, found: Iterable[str], known: set[str]) -> N
         raise FaultError(f"{path}: {table}: unknown key {extra[0]!r}; known are {', '.join(sorted(known))}")
 
 
-def load(path: Path) -> Fault:
-    """Reads one fault file. Raises FaultError naming file, key and what was expected."""
+def load(path: Path, root: Path | None = None) -> Fault:
+    """Reads one fault file. Raises FaultError naming file, key and what was expected.
+
+    `root`: the tree with the shared sets, where the file lies outside of it.
+    """
     try:
         data: dict[str, Any] = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
@@ -100,7 +108,9 @@ def load(path: Path) -> Fault:
     if not data["must_red"] and (data.get("exit_status", 1) == 1 or not data.get("expects")):
         raise FaultError(f"{path}: must_red: empty, and no other exit_status with an `expects`: it would prove nothing")
     may: dict[str, str] = {}
-    sets = tomllib.loads((path.parent / SETS).read_text()) if data.get("may_red_sets") else {}
+    sets = (
+        tomllib.loads(((root / FAULTS if root else path.parent) / SETS).read_text()) if data.get("may_red_sets") else {}
+    )
     entries = list(data.get("may_red", []))
     for name in data.get("may_red_sets", []):
         if name not in sets:
@@ -143,11 +153,15 @@ def load(path: Path) -> Fault:
 
 
 def load_all(root: Path) -> list[Fault]:
-    """Every fault of the tree, by name."""
-    faults = [load(path) for path in sorted((root / "conformance" / "faults").glob("[!_]*.toml"))]
-    if not faults:
-        raise FaultError(f"{root / 'conformance' / 'faults'}: no fault found; the checks would go unproved")
-    return faults
+    """Every fault of the tree and of the folders of ports outside of it, by name."""
+    found: dict[str, Path] = {}
+    for top in (root, *port_path.folders()):
+        for path in (top / FAULTS).glob("[!_]*.toml"):
+            if found.setdefault(path.name, path) != path:
+                raise FaultError(f"{path}: {found[path.name]} has this name; begin it with the port's: <port>-...")
+    if not found:
+        raise FaultError(f"{root / FAULTS}: no fault found; the checks would go unproved")
+    return [load(found[name], root) for name in sorted(found)]
 
 
 def apply_edit(text: str, edit: Edit, fault: Fault) -> str:
@@ -187,6 +201,11 @@ def plant(root: Path, fault: Fault, planting: Planting, tree: Path) -> None:
             shutil.copytree(source, target, ignore=ignore)
         else:
             shutil.copy2(source, target)
+    # A port outside of the tree is within the copy: its folder is laid out as the tree is.
+    for folder in port_path.folders():
+        for name in ("arch", "asm", "toolchains"):
+            if (folder / name).is_dir():
+                shutil.copytree(folder / name, tree / name, dirs_exist_ok=True, ignore=ignore)
     # What is built of the whole tree is built of the copy as well, all but what the edits touch.
     for built in (root / "build" / planting.port, *(root / "build").glob(".ninja_*")):
         target = tree / "build" / built.name
@@ -226,6 +245,11 @@ def judge(fault: Fault, outcome: Outcome, status: int, results: list[dict[str, A
             outcome.problems.append(f"the output does not match {pattern!r}")
 
 
+def _inner() -> dict[str, str]:
+    """The environment of a copy, which holds every port itself."""
+    return {name: value for name, value in os.environ.items() if name != port_path.VARIABLE}
+
+
 def run_one(root: Path, work: Path, fault: Fault, planting: Planting, seconds: float = 300) -> Outcome:
     """Plants, runs and judges one planting in `work`/<fault>-<port>."""
     outcome = Outcome(fault, planting)
@@ -239,7 +263,9 @@ def run_one(root: Path, work: Path, fault: Fault, planting: Planting, seconds: f
     argv = [str(tree / "harness" / "execmem-cts"), "run", "--port", planting.port, "--jobs", "1", "--no-rerun"]
     argv += ["--results", str(results_directory), *planting.options]
     try:
-        done = subprocess.run(argv, cwd=tree, capture_output=True, text=True, timeout=seconds, check=False)
+        done = subprocess.run(
+            argv, cwd=tree, env=_inner(), capture_output=True, text=True, timeout=seconds, check=False
+        )
     except subprocess.TimeoutExpired:
         outcome.problems.append(f"did not end within {seconds:.0f} s")
         return outcome

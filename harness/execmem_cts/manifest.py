@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, Sequence
 
-from . import templates
+from . import port_path, templates
 from .model import Port, Reach, Rule, Subject, Template, TemplateSet, Unshown
 from .source import PORT_SCHEMA, SUBJECT_SCHEMA, ManifestError, Source, Where
 
@@ -49,10 +49,8 @@ CLAIMS = (
 
 
 def discover_ports(root: Path, cache: Path | None = None) -> dict[str, Port]:
-    """Every port of the tree, by name, in order."""
-    paths = sorted((root / "arch").glob("*/port.toml"))
-    if not paths:
-        raise ManifestError(f"{root / 'arch'}: no <port>/port.toml found; run from the project's tree")
+    """Every port of the tree and of the folders that `port_path` names, by name, in order. Raises ManifestError."""
+    paths = port_path.manifests(root)
     kinds = templates.Kinds(root, cache)
     ports = [load_port(path, root, cache, kinds) for path in paths]
     return {port.name: port for port in ports}
@@ -279,7 +277,7 @@ def load_subject(
         if "sources" in table:
             sources = _files(table["sources"], base, checkout, where / "sources", "file")
         else:
-            sources = (root / "asm" / f"{name}.S",)
+            sources = (port.templates,)
         includes = _files(
             table.get("include_directories", []), base, checkout, where / "include_directories", "directory"
         )

@@ -196,6 +196,11 @@ class Port:
     unshown: tuple[Unshown, ...] = ()
     syscalls: dict[str, int] = field(default_factory=dict)  # that change what is mapped and by whom: name -> number
 
+    @property
+    def templates(self) -> Path:
+        """Its own templates: asm/<port>.S, beside the arch/ that holds the port."""
+        return self.directory.parent.parent / "asm" / f"{self.name}.S"
+
 
 @dataclass(frozen=True)
 class TemplateSet:

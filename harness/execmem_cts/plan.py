@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import native, process
+from . import native, process, unwritten
 from .build import Built, Refusal, Unit
 from .model import ALLOC, Configuration, Port, Result, Runner, Subject, TemplateSet, Verdict
 from .requirements import Requirement
@@ -229,6 +229,8 @@ class Planner:
         for check in self.host_checks.values():
             plan.checks[check.id], plan.texts[check.id] = check.requirement, check.text
         by_name = {port.name: port for port in ports}
+        for port in ports:
+            self._unwritten(port, built)
         programs = {path: by_name[key.split("/", 1)[0]].emulator_argv for key, path in built.programs.items()}
         for more in (built.abi, built.alloc):
             programs.update({path: by_name[name].emulator_argv for name, path in more.items()})
@@ -241,6 +243,14 @@ class Planner:
             self._proof(port, built)
             self._alloc(port, built)
         return plan
+
+    def _unwritten(self, port: Port, built: Built) -> None:
+        """What a port still lacks: each a failure."""
+        for number, note in enumerate(unwritten.set_aside(built, port.name), 1):
+            item = self._proof_item(port, BUILD, "-", (), Runner.HOST, "")
+            result = item.result(f"{number:02}-{note.name}", Verdict.FAIL, note.message)
+            result.variant, result.diagnostics = "-", {"message": note.message, "to write": note.what}
+            self.plan.results.append(result)
 
     def _alloc(self, port: Port, built: Built) -> None:
         """The allocator families: once a page size and runner, on a program of their own."""
@@ -274,7 +284,8 @@ class Planner:
                     elif "allocator" not in self.subject.claims:
                         self.plan.results.append(item.result("*", Verdict.NA, "the subject claims no allocator"))
                     elif not program:
-                        self.plan.results.append(item.result("*", Verdict.NOTRUN, "does not build"))
+                        why = built.withheld.get(unwritten.alloc_key(port.name), "does not build")
+                        self.plan.results.append(item.result("*", Verdict.NOTRUN, why))
                     else:
                         self.plan.items.append(item)
 
@@ -306,8 +317,9 @@ class Planner:
                 item = self._proof_item(port, check, requirement, points.get(check, ("all",)), runner, name)
                 picked = self.chosen.keys is None or self.chosen.points(item.cell, check, requirement)
                 left_out = runner is Runner.NATIVE and self.chosen.native is False
-                if not program and port.name in built.abi_errors:
-                    self.plan.results.append(item.result("*", Verdict.NOTRUN, "does not build"))
+                if port.name in built.withheld or (not program and port.name in built.abi_errors):
+                    why = built.withheld.get(port.name, "does not build")
+                    self.plan.results.append(item.result("*", Verdict.NOTRUN, why))
                 elif left_out or not program or not picked or not self.chosen.wants_check(check, requirement):
                     self.plan.results.append(item.result("*", Verdict.SKIP, "left out by a filter"))
                 else:
@@ -396,6 +408,8 @@ class Planner:
         key = c.build_key
         if key in built.refused:
             return self._refused(c, built.refused[key])
+        if key in built.withheld:
+            return self._absent(c, built.withheld[key], Verdict.NOTRUN)
         if key in built.errors or key not in built.programs:
             if c.runner is Runner.HOST:
                 result = self._item(c, BUILD, "-", (), "").result("all", Verdict.ERROR, "does not build")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import manifest, profile, report, requirements, tools
+from . import manifest, port_path, profile, report, requirements, tools
 from .gate import expectations
 from .model import Port
 
@@ -57,5 +57,6 @@ def surroundings_of(
     subject, checkout = str(header.get("subject")), header.get("checkout")
     repeated = ["run"] if subject == "ref" else ["check-templates", "--manifest", subject]
     repeated += ["--checkout", checkout] if checkout else []
+    repeated += port_path.options()
     repeated += ["--profile", tree.profile.name] if tree.profile.name != "conform" else []
     return report.Surroundings(root, tree.ports, tree.requirements, header, triples, llvm_mc, tuple(repeated))

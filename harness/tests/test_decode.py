@@ -42,7 +42,7 @@ ARM64 = port(
     general=tuple(f"x{i}" for i in range(31)),
 )
 RISCV = port(
-    "riscv64",
+    "riscv",
     "riscv64-unknown-linux",
     "EM_RISCV",
     [

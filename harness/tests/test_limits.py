@@ -24,7 +24,7 @@ LITERAL = Rule(
 JUMP = Rule("jump", r"br (?P<target>x\d+)$")
 ARM64 = port("arm64", "aarch64-unknown-linux", "EM_AARCH64", [LITERAL, JUMP])
 RISCV = port(
-    "riscv64",
+    "riscv",
     "riscv64-unknown-linux",
     "EM_RISCV",
     [

@@ -61,7 +61,7 @@ def build_program(root: Path, port: Port, source: Path) -> Path:
     """A freestanding program of one C file, for a port. CalledProcessError and ToolError where it cannot be built."""
     found = tools.find()
     output = root / "build" / "plugin" / port.name / source.stem
-    folders = ["arch", f"arch/{port.name}", "conformance", "asm"]
+    folders = (root / "arch", port.directory, root / "conformance", root / "asm")
     sources = [source, *root.glob("arch/*.c"), *port.directory.glob("*.c"), *port.directory.glob("*.S")]
     headers = [*root.glob("arch/*.h"), *port.directory.glob("*.h")]
     if output.exists() and all(output.stat().st_mtime_ns >= s.stat().st_mtime_ns for s in [*sources, *headers]):
@@ -69,7 +69,7 @@ def build_program(root: Path, port: Port, source: Path) -> Path:
     output.parent.mkdir(parents=True, exist_ok=True)
     # Built aside and renamed: several audits may do so at once.
     with tempfile.TemporaryDirectory(dir=output.parent) as scratch:
-        includes = [part for folder in folders for part in ("-I", str(root / folder))]
+        includes = [part for folder in folders for part in ("-I", str(folder))]
         common = [found.clang, f"--target={port.triple}", *COMPILE, "-Wno-unused-command-line-argument", *includes]
         objects = []
         for one in sources:

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from ..source import ManifestError
-from .base import ROOT, Numbers, guarded, main
+from .base import ROOT, Numbers, guarded, main, with_port_path
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -38,6 +38,7 @@ from .base import ROOT, Numbers, guarded, main
     help="Insist on the emulator's plugin, or on its -strace. Default: the plugin where it loads.",
 )
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
+@with_port_path
 @guarded
 def audit(
     program: tuple[str, ...],

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from .. import __version__, verdict
+from .. import __version__, port_path, verdict
 from ..source import ManifestError
 from ..tools import ToolError
 
@@ -37,6 +37,23 @@ class Numbers(click.ParamType):
             return int(text, 0) * factor
         except ValueError:
             self.fail(f"{value!r} is no size: write 16384, 0x4000 or 16K", param, ctx)
+
+
+def _add_folders(context: click.Context, parameter: click.Parameter, value: tuple[Path, ...]) -> None:
+    port_path.extend(value)
+
+
+# Of every command that asks for the ports. They find the folders by themselves: the command gets no argument.
+with_port_path = click.option(
+    "--port-path",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    is_eager=True,
+    expose_value=False,
+    callback=_add_folders,
+    help=f"A folder with ports that are not in the tree, as {port_path.VARIABLE} names them; may be repeated.",
+)
 
 
 def guarded(command: F) -> F:
@@ -82,6 +99,7 @@ def main() -> None:
     execmem-cts explain PO-001             what a requirement says, and how to mend it
     execmem-cts check-templates --manifest mine.toml --port arm64
     execmem-cts tables dotnet-rw           published figures of others, beside ours
+    execmem-cts new-port NAME ...          the skeleton of a port, in the tree or outside
     execmem-cts audit -- node app.js       does a program that is not ours keep W^X?
 
     Exit status: 0 conformant and as expected, 1 a failure or an unexpected pass, 2 usage or manifest, 3 the suite, a

@@ -9,7 +9,7 @@ import click
 
 from .. import verdict
 from ..source import ManifestError
-from .base import ROOT, guarded, main
+from .base import ROOT, guarded, main, with_port_path
 
 
 @main.command()
@@ -17,6 +17,7 @@ from .base import ROOT, guarded, main
 @click.option("--full", is_flag=True, help="On every port that a fault can be planted on, not on the first alone.")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Faults at a time.")
 @click.option("--work", type=click.Path(path_type=Path), help="Where the broken copies go. Default: build/faults.")
+@with_port_path
 @guarded
 def faults(names: tuple[str, ...], full: bool, jobs: int, work: Path | None) -> None:
     """Plant each fault in a copy of the tree, and see whether the suite finds it, where it should and nowhere else.
@@ -29,10 +30,7 @@ def faults(names: tuple[str, ...], full: bool, jobs: int, work: Path | None) -> 
     from ..run import run as run_checks
     from .. import requirements
 
-    try:
-        known = planted.load_all(ROOT)
-    except planted.FaultError as error:
-        raise ManifestError(str(error)) from error
+    known = planted.load_all(ROOT)
     strange = sorted(set(names) - {fault.name for fault in known})
     if strange:
         raise ManifestError(f"faults {strange[0]}: no such fault in conformance/faults/")

@@ -16,7 +16,7 @@ from rich.console import Console
 from .. import verdict
 from ..model import Result
 from ..source import ManifestError
-from .base import ROOT, guarded, main
+from .base import ROOT, guarded, main, with_port_path
 from .showing import show
 
 PROFILE = click.option("--profile", default="conform", show_default=True, help="What is required: a name, or a file.")
@@ -66,6 +66,7 @@ def _in_full(
 @OUTPUT
 @click.option("--today", type=Day(), help="The day by which entries expire, to see what will. Default: today.")
 @QUIET
+@with_port_path
 @click.argument("run_options", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS OF run]")
 @guarded
 def gate(
@@ -151,6 +152,7 @@ def _run_first(profile: str, expect: Path | None, options: Sequence[str]) -> Pat
 @click.option("--reason", help="Of every new entry. Default: asked for, once a requirement.")
 @click.option("--link", help="Of every new entry: where the failure is worked on. Default: asked for.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@with_port_path
 @guarded
 def update_expectations(
     expect: Path, results: Path | None, reason: str | None, link: str | None, dry_run: bool
@@ -220,6 +222,7 @@ def update_expectations(
 @PROFILE
 @click.option("--expect", type=click.Path(path_type=Path), help="Judge by this file of expectations, as `gate` does.")
 @QUIET
+@with_port_path
 @guarded
 def merge(folders: Sequence[Path], output: Path | None, profile: str, expect: Path | None, quiet: bool) -> None:
     """Join the results of all shards of one run.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from .. import verdict
 from ..source import ManifestError
-from .base import ROOT, F, Numbers, guarded, main
+from .base import ROOT, F, Numbers, guarded, main, with_port_path
 from .showing import show
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def selection(command: F) -> F:
     for option in reversed(
         (
             click.option("--port", "ports", multiple=True, metavar="PORT", help="This port alone; may be repeated."),
+            with_port_path,
             click.option(
                 "--variant", "variants", multiple=True, metavar="NAME", help="A variant of the templates, such as ibt."
             ),
@@ -209,6 +211,7 @@ def _run(subject: str, checkout: Path | None, **options: Any) -> None:
 
 @main.command("list")
 @click.option("--port", "ports", multiple=True, metavar="PORT", help="This port alone.")
+@with_port_path
 @guarded
 def list_command(ports: tuple[str, ...]) -> None:
     """The checks, their requirements, and what each tests."""
@@ -223,6 +226,7 @@ def list_command(ports: tuple[str, ...]) -> None:
 
 @main.command()
 @click.argument("identifier", metavar="ID")
+@with_port_path
 @guarded
 def explain(identifier: str) -> None:
     """What a requirement says, where it comes from, what tests it, and how to mend a failure.
@@ -231,9 +235,10 @@ def explain(identifier: str) -> None:
     execmem-cts explain PO-001
     execmem-cts explain po_fault_address
     """
-    from .. import requirements
+    from .. import manifest, requirements
 
     known = requirements.load(ROOT)
+    ports = manifest.discover_ports(ROOT, ROOT / "build" / "manifests")
     check = identifier.split(".", 1)[0]
     found = [r for r in known.values() if r.id == identifier.upper() or check in r.checks]
     if not found:
@@ -243,16 +248,21 @@ def explain(identifier: str) -> None:
         click.echo(
             f"  source: {requirement.source}\n  checks: {', '.join(requirement.checks)}\n  mend:   {requirement.mend}"
         )
+        for entry in (entry for port in ports.values() for entry in port.unshown):
+            if fnmatchcase(requirement.id, entry.requirement):
+                click.echo(f"  not shown on {entry.port}, {entry.runner}: {entry.reason}")
 
 
 @main.command()
+@with_port_path
 @guarded
 def ports() -> None:
-    """The ports of this tree: triple, emulator, page sizes, templates, variants."""
-    from .. import manifest, matrix, tools
+    """The ports of this tree, and of --port-path: triple, emulator, page sizes, templates, variants."""
+    from .. import faults, manifest, matrix, tools
 
     found = manifest.discover_ports(ROOT, ROOT / "build" / "manifests")
     subject = manifest.load_subject(manifest.subject_path(ROOT, "ref"), ROOT, found, ROOT / "build" / "manifests")
+    plantings = [{planting.port for planting in fault.plantings} for fault in faults.load_all(ROOT)]
     for port in found.values():
         sets = [s for s in subject.template_sets if s.port.name == port.name]
         program = port.emulator_argv[0]
@@ -267,6 +277,7 @@ def ports() -> None:
         for template in sets[0].templates if sets else ():
             fields = ", ".join(f"{f.name} at {f.offset}" for f in template.fields)
             click.echo(f"  {template.name}: a slot of {template.pitch} bytes; {fields}")
+        click.echo(f"  faults      {sum(port.name in planted for planted in plantings)} can be planted here")
 
 
 @main.command()
@@ -277,6 +288,7 @@ def ports() -> None:
     help="Folder of the result files. Default: build/results.",
 )
 @click.option("--profile", default="conform", show_default=True, help="What is required: a name, or a file.")
+@with_port_path
 @guarded
 def report(results: Path | None, profile: str) -> None:
     """Show the last run again, from its results file, judged by a profile."""
