@@ -17,6 +17,9 @@
 #define STATX_AT_BLOCKS 6 /* stx_blocks in words of 64 bits */
 #define BLOCK_BYTES     512
 
+/* Where no kernel puts anything on its own with 64-bit addresses. */
+#define PAPER           ((uintptr_t)(sizeof(uintptr_t) > 4 ? UINT64_C(1) << 45 : 0))
+
 static struct execmem_os real;
 static int file = EXECMEM_NO_FILE; /* the allocator's */
 
@@ -39,6 +42,37 @@ static int seeing_create(void *context, const char *name, int executable, int *m
 		file = *made;
 	return error;
 }
+
+/* ---- Mappings on paper: those for writing, which nothing is written to ---- */
+
+static uintptr_t paper = PAPER;
+
+static bool is_paper(unsigned protection, int of)
+{
+	return of != EXECMEM_NO_FILE && protection & EXECMEM_WRITE;
+}
+
+static int paper_map(void *context, void *hint, size_t bytes, unsigned protection, int of, uint64_t offset,
+		     void **address)
+{
+	if (!is_paper(protection, of))
+		return real.map(context, hint, bytes, protection, of, offset, address);
+	*address = (void *)paper;
+	paper += bytes;
+	return 0;
+}
+
+static int paper_map_fixed(void *context, void *address, size_t bytes, unsigned protection, int of, uint64_t offset)
+{
+	return is_paper(protection, of) ? 0 : real.map_fixed(context, address, bytes, protection, of, offset);
+}
+
+static int paper_unmap(void *context, void *address, size_t bytes)
+{
+	return (uintptr_t)address >= PAPER && (uintptr_t)address < paper ? 0 : real.unmap(context, address, bytes);
+}
+
+/* ---- The replay ---- */
 
 static void must(size_t event, const char *what, int error)
 {
@@ -78,11 +112,10 @@ static void write_block(const struct replay *r, size_t event, const struct trace
 	struct execmem_view view;
 
 	must(event, "execmem_map_rw", execmem_map_rw(r->allocator, r->rx[e->block], e->bytes, 0, &view));
-	view.rw.at[0] = byte_of(e->block);
-	view.rw.at[e->bytes - 1] = byte_of(e->block);
-	if (r->config->write > 1)
+	if (r->config->write > 1) {
 		__builtin_memset(view.rw.at, byte_of(e->block), e->bytes);
-	must(event, "execmem_publish", execmem_publish(&view, 0, e->bytes, 0));
+		must(event, "execmem_publish", execmem_publish(&view, 0, e->bytes, 0));
+	}
 	must(event, "execmem_unmap_rw", execmem_unmap_rw(&view));
 }
 
@@ -207,6 +240,12 @@ void replay_library(const struct replay_config *config, struct trace *trace, siz
 	made = execmem_config_default(real);
 	made.os.file_create = seeing_create;
 	made.rw_cache = config->views;
+	if (config->write == 1 && PAPER != 0) {
+		made.emulation = EXECMEM_EMULATION_OFF; /* nothing runs */
+		made.os.map = paper_map;
+		made.os.map_fixed = paper_map_fixed;
+		made.os.unmap = paper_unmap;
+	}
 	must(0, "execmem_create", execmem_create(&made, &r.allocator, NULL));
 	heap.segment_bytes = config->segment;
 	heap.minimum = (unsigned)config->minimum;
