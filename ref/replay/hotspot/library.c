@@ -10,6 +10,7 @@
 
 #define REGION          ((size_t)128 << 20) /* address space of a heap at first */
 #define SAMPLE_EVERY    64                  /* events */
+#define LINE            64                  /* bytes: one of them is written, and looked at */
 
 /* include/uapi: linux/fcntl.h, linux/stat.h. The same on every port so far. */
 #define AT_EMPTY_PATH   0x1000
@@ -113,7 +114,8 @@ static void write_block(const struct replay *r, size_t event, const struct trace
 
 	must(event, "execmem_map_rw", execmem_map_rw(r->allocator, r->rx[e->block], e->bytes, 0, &view));
 	if (r->config->write > 1) {
-		__builtin_memset(view.rw.at, byte_of(e->block), e->bytes);
+		for (uint32_t i = 0; i < e->bytes; i += LINE)
+			view.rw.at[i] = byte_of(e->block);
 		must(event, "execmem_publish", execmem_publish(&view, 0, e->bytes, 0));
 	}
 	must(event, "execmem_unmap_rw", execmem_unmap_rw(&view));
@@ -126,7 +128,7 @@ static void check_block(const struct replay *r, size_t event, uint32_t block)
 
 	if (r->config->write < 2)
 		return;
-	for (uint32_t i = 0; i < r->trace->blocks[block].bytes; i += 64) {
+	for (uint32_t i = 0; i < r->trace->blocks[block].bytes; i += LINE) {
 		if (at[i] != byte_of(block))
 			replay_failed(event, "a live block lost what was written to it", 0);
 	}
@@ -240,8 +242,8 @@ void replay_library(const struct replay_config *config, struct trace *trace, siz
 	made = execmem_config_default(real);
 	made.os.file_create = seeing_create;
 	made.rw_cache = config->views;
+	made.emulation = EXECMEM_EMULATION_OFF; /* no code is run */
 	if (config->write == 1 && PAPER != 0) {
-		made.emulation = EXECMEM_EMULATION_OFF; /* nothing runs */
 		made.os.map = paper_map;
 		made.os.map_fixed = paper_map_fixed;
 		made.os.unmap = paper_unmap;

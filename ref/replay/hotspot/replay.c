@@ -13,8 +13,9 @@
  *   percent=0..100              near_percent: 50
  *   views=0..16                 cached writable views: 3
  *   together=1                  all heaps of the trace are one
- *   write=1|2                   each block is written through a view: first and last byte; or all of it, and looked at
- *                               until it is freed, and the memory that the code takes is sampled
+ *   write=1                     a view of each block is opened and closed. With 64 bits its mapping is one on paper:
+ * the library decides and counts, the system is not asked, and nothing is written write=2                     a byte of
+ * each 64 is written through it, and looked at when the block is freed; and the memory that the code takes is sampled
  *   release=exact|scudo|forced  pages go back (execmem/release.h), tried after each
  *   every=FREES                 62 frees, in all heaps
  *

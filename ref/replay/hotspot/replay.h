@@ -21,7 +21,7 @@ struct replay_config {
 	size_t segment, minimum;
 	unsigned percent, views; /* near_percent; cached views */
 	bool together;           /* all heaps of the trace are one */
-	unsigned write; /* 0: nothing is written; 1: each block's first and last byte; 2: all of it, and checked */
+	unsigned write;          /* as replay.c says */
 	enum replay_release release;
 	size_t every; /* frees between two releases */
 };
