@@ -23,11 +23,11 @@ PUBLISHED = Path("ref/replay/hotspot/jdk-8029799.csv")
 OWN = Path("ref/replay/hotspot/own-figures.csv")
 SHAPES = ((64, 4), (128, 4), (128, 6))  # segment and minimum: those of the source, and HotSpot's of today
 FINE = ((64, 1), (32, 1), (16, 1))  # what a heap without headers and without a segment map can afford
-PERCENTS = tuple(range(0, 101, 10))
+PERCENTS = tuple(range(0, 101, 5))
 WINDOW = 65536
 NEAR_SEGMENT = 64
 
-BLOCKS_APART, KB_APART = 2, 6  # the model from HotSpot: free blocks; largest used
+BLOCKS_APART, KB_APART = 2, 7  # the model from HotSpot: free blocks; largest used
 FREE_KB_APART = 12  # HotSpot rounds each heap, and prints while threads still run
 FOOTPRINT, KEPT, FEWER, MORE = 1.0, 0.4, 4.0, 1.25  # the goals
 
@@ -103,7 +103,11 @@ Replays = dict[str, dict[Config, Replay]]  # by trace
 
 
 def replay_all(
-    program: Path, traces: Sequence[HeapTrace], configs: Sequence[Config], jobs: int, say: Callable[[str, int, int], None]
+    program: Path,
+    traces: Sequence[HeapTrace],
+    configs: Sequence[Config],
+    jobs: int,
+    say: Callable[[str, int, int], None],
 ) -> Replays:
     """Every trace by every configuration. `say` is told what is done, and how much of how much."""
     found: Replays = {}
@@ -117,7 +121,9 @@ def replay_all(
 
 def wrong(traces: Sequence[HeapTrace], replays: Replays, own: dict[str, Own]) -> list[str]:
     """What must not be: a replay that does not agree with its trace, a model that does not agree with HotSpot."""
-    found = [text for trace in traces for got in replays[trace.name].values() for text in hotspot_replay.faults(trace, got)]
+    found = [
+        text for trace in traces for got in replays[trace.name].values() for text in hotspot_replay.faults(trace, got)
+    ]
     for trace in traces:
         shape = recorded_shape(trace.name)
         model = replays[trace.name].get(Config(True, "best", *shape)) if shape else None
@@ -233,7 +239,9 @@ def near_goals(trace: HeapTrace, replays: dict[Config, Replay]) -> list[Goal]:
         f"{point.more:.3f} times the footprint"
     )
     if point.fewer < FEWER:
-        note += f"; {base / FEWER:.0f} are wanted, and {floor} windows of code are live at once, each mapped at least once"
+        note += (
+            f"; {base / FEWER:.0f} are wanted, and {floor} windows of code are live at once, each mapped at least once"
+        )
     return [Goal("near: fewer mappings, times", trace.name, point.fewer, FEWER, True, note)]
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from .. import native
 from ..model import Port
@@ -120,7 +121,9 @@ def measure(
             say(f"{trace.name}: {runner.text}", done, len(turns))
     lines = [_line(trace, runner, config, got[trace.name, runner, config]) for trace, runner, config in tasks]
     for (name, runner, config), replays in got.items():
-        figures = {tuple(replay[key] for key in ("resident_sum", "resident_last", "release_bytes")) for replay in replays}
+        figures = {
+            tuple(replay[key] for key in ("resident_sum", "resident_last", "release_bytes")) for replay in replays
+        }
         if len(figures) > 1:
             bad.append(f"{name}, {runner.text}, {config.argument}: rounds do not agree: {sorted(figures)}")
     return lines, bad
@@ -130,3 +133,16 @@ def before(line: Line, lines: Sequence[Line]) -> Line:
     """The same without release."""
     kept = replace(line.config, release="")
     return next(l for l in lines if (l.trace, l.runner, l.config) == (line.trace, line.runner, kept))
+
+
+def flat(line: Line) -> dict[str, Any]:
+    """A row for other programs."""
+    about = {
+        "part": "release",
+        "trace": line.trace,
+        "runner": line.runner.text,
+        "release": line.config.release or "none",
+    }
+    shape = {"segment": line.config.segment, "minimum": line.config.minimum}
+    figures = {f.name: getattr(line, f.name) for f in fields(line) if f.name not in ("trace", "runner", "config")}
+    return {**about, **shape, **figures}

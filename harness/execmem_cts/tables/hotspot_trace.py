@@ -178,7 +178,9 @@ def read(path: Path) -> HeapTrace:
 def recorded(root: Path) -> dict[str, Path]:
     """The traces of the project, by name, in order."""
     paths = [path for folder in RECORDED for path in (root / folder).glob(f"*{SUFFIX}")]
-    return {path.name.removesuffix(SUFFIX): path for path in sorted(paths, key=lambda path: path.name.removesuffix(SUFFIX))}
+    return {
+        path.name.removesuffix(SUFFIX): path for path in sorted(paths, key=lambda path: path.name.removesuffix(SUFFIX))
+    }
 
 
 def choose(root: Path, wanted: Iterable[str]) -> list[HeapTrace]:
@@ -193,5 +195,3 @@ def choose(root: Path, wanted: Iterable[str]) -> list[HeapTrace]:
             raise ManifestError(f"--trace {text}: expected traces of different names, found {got.name!r} twice")
         found[got.name] = got
     return list(found.values())
-
-
