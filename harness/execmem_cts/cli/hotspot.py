@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,6 +18,15 @@ from .tables import tables
 
 PARTS = ("figures", "own", "sizes", "near", "release")
 UNASKED = PARTS[:-1]
+
+
+def native_program(ports: dict[str, Port], build: Callable[[Port], Path]) -> Path:
+    """The program of the first port that this machine runs itself. Raises ToolError."""
+    for port in ports.values():
+        program = build(port)
+        if not native.runs(program):
+            return program
+    raise tools.ToolError("this machine runs no port by itself: there is nothing to run the replays on")
 
 
 @tables.command("hotspot-code-cache")
@@ -78,16 +89,13 @@ def tables_hotspot_code_cache(
     ports, found = manifest.discover_ports(ROOT), tools.find()
     workers = jobs or os.cpu_count() or 1
 
-    def build(port: Port) -> Any:
+    def build(port: Port) -> Path:
         return hotspot_replay.build(ROOT, found, port, workers)
 
+    program = native_program(ports, build) if set(shown) & set(UNASKED) else Path()
     console = Console(highlight=False, width=150) if form == "table" else Console(quiet=True)
     own, goals, bad, rows, sizes = hotspot.own_figures(ROOT), list[hotspot.Goal](), list[str](), list[Any](), {}
     with Progress(Console(stderr=True)) as progress:
-        if set(shown) & set(UNASKED):
-            program = next((p for port in ports.values() if not native.runs(p := build(port))), None)
-            if program is None:
-                raise tools.ToolError("this machine runs no port by itself: only --part release can be had")
         if set(shown) & {"figures", "own", "sizes"}:
             replays = hotspot.replay_all(program, traces, hotspot.figure_configs(), workers, progress.advanced)
             bad += hotspot.wrong(traces, replays, own)
@@ -107,7 +115,7 @@ def tables_hotspot_code_cache(
             hotspot_show.figures(trace, replays[trace.name], console)
             goals += hotspot.figure_goals(trace, replays[trace.name])
         if "sizes" in shown:
-            got = replays[trace.name][hotspot.Config(segment=32)]
+            got = replays[trace.name][hotspot_replay.Config(segment=32)]
             sizes[trace.name] = sorted(got.sizes.items())
             hotspot_show.sizes(trace, got, console)
         if "near" in shown:

@@ -259,9 +259,9 @@ def flat(replays: Replays, part: str) -> list[dict[str, Any]]:
     rows = []
     for trace, by_config in replays.items():
         for config, got in by_config.items():
-            about = {"part": part, "trace": trace, "heap": "hotspot" if config.model else "libexecmem"}
-            shape = {"policy": config.policy, "segment": config.segment, "minimum": config.minimum}
-            how = {"percent": config.percent, "views": config.views, "together": config.together}
+            about: dict[str, Any] = {"part": part, "trace": trace, "heap": "hotspot" if config.model else "libexecmem"}
+            shape: dict[str, Any] = {"policy": config.policy, "segment": config.segment, "minimum": config.minimum}
+            how: dict[str, Any] = {"percent": config.percent, "views": config.views, "together": config.together}
             rows.append({**about, **shape, **how, **{name: got[name] for name in FIGURES}})
     return rows
 

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from . import hotspot, hotspot_release
-from .hotspot import Config, Goal, Own, Replay, Replays
+from .hotspot import Goal, Own, Replays
+from .hotspot_replay import Config, Replay
 from .hotspot_trace import HeapTrace
 
 KIB = 1024
