@@ -7,85 +7,28 @@ itself printed in fifteen recorded runs.
 from __future__ import annotations
 
 import json
-import random
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from execmem_cts import manifest, native, tools
-from execmem_cts.model import Port
 from execmem_cts.source import ManifestError
-from execmem_cts.tables import hotspot, hotspot_release, hotspot_replay, hotspot_trace
+from execmem_cts.tables import hotspot, hotspot_replay, hotspot_trace
 from execmem_cts.tables.hotspot import Goal, Own
 from execmem_cts.tables.hotspot_replay import Config, Replay
 from execmem_cts.tables.hotspot_trace import HeapTrace
 from execmem_cts.tools import ToolError
 
+from hotspot_cases import at_random, calls, native_program, one, trace
+
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = ROOT / "harness" / "execmem-cts"
-PAGE = 4096
-PORTS = manifest.discover_ports(ROOT)
-
-
-def built(port: Port) -> Path:
-    return hotspot_replay.build(ROOT, tools.find(), port, 2)
 
 
 @pytest.fixture(scope="session")
 def program() -> Path:
-    for port in PORTS.values():
-        path = built(port)
-        if not native.runs(path):
-            return path
-    pytest.skip("this machine runs no port by itself")
-
-
-def trace(text: str) -> HeapTrace:
-    return hotspot_trace.parse(text, "t", "t")
-
-
-def calls(*words: str) -> HeapTrace:
-    """Calls by their words: "a 100" numbers blocks itself."""
-    lines, count = [], 0
-    for word in words:
-        if word.startswith("a "):
-            lines.append(f"a {count} {word[2:]}\n")
-            count += 1
-        else:
-            lines.append(f"{word}\n")
-    return trace("".join(lines))
-
-
-def at_random(seed: int, events: int, heaps: int = 1) -> HeapTrace:
-    """Allocations and frees, of sizes that are often equal, with a few cuts."""
-    numbers = random.Random(seed)
-    live: dict[int, int] = {}
-    lines: list[str] = []
-    count = 0
-    for _ in range(events):
-        kind = numbers.random()
-        if kind < 0.55 or not live:
-            live[count] = numbers.choice([100, 180, numbers.randint(1, 400), numbers.randint(1, 30000)])
-            lines.append(f"a {count} {live[count]} {numbers.randrange(heaps)}\n")
-            count += 1
-        elif kind < 0.97:
-            block = numbers.choice(list(live))
-            del live[block]
-            lines.append(f"f {block}\n")
-        else:
-            block = max(live, key=lambda b: live[b])  # HotSpot cuts by a minimum at least
-            live[block] = max(1, live[block] // 3)
-            lines.append(f"t {block} {live[block]}\n")
-    return trace("".join(lines))
-
-
-def one(program: Path, of: HeapTrace, config: Config) -> Replay:
-    got = hotspot_replay.run([str(program)], of, [config])[0]
-    assert hotspot_replay.faults(of, got) == []
-    return got
+    return native_program()
 
 
 # ---- Traces ----
@@ -327,57 +270,6 @@ def test_what_was_written_is_looked_at(program: Path) -> None:
         assert got["release_attempts"] == of.frees
     got = one(program, of, Config(segment=64, minimum=4, write=2, release="exact", every=1))
     assert got["release_bytes"] > 0 and got["release_skipped"] == 0
-
-
-# ---- Release ----
-
-
-def pages(count: int) -> list[str]:
-    return [f"a {PAGE}"] * count
-
-
-def test_release_counted_by_hand(program: Path) -> None:
-    """A hundred pages, every second one freed."""
-    of = calls(*pages(100), *(f"f {block}" for block in range(0, 100, 2)))
-    for release, every, left, back in (
-        ("", 1, 100, 0),
-        ("exact", 1, 50, 50),
-        ("exact", 20, 60, 40),
-        ("scudo", 1, 100, 0),  # blocks of 32 bytes are small, and half of the memory is too little
-        ("forced", 1, 100, 0),
-    ):
-        got = one(program, of, Config(write=2, release=release, every=every))
-        assert got["resident_last"] == left * PAGE, release
-        assert got["resident_samples"] == 4  # after events 1, 65 and 129, and at the end
-        freed = 29 // every * every if back else 0  # at event 129
-        assert got["resident_sum"] == (1 + 65 + (100 - freed) + left) * PAGE
-        assert got["resident_most"] == max(65, 100 - freed, left) * PAGE
-        assert got["release_bytes"] == back * PAGE
-        assert got["release_attempts"] == (len(range(every, 51, every)) if release else 0)
-    # Blocks of 256 bytes are not small: each page that is free goes at once.
-    got = one(program, of, Config(segment=64, minimum=4, write=2, release="scudo", every=1))
-    assert (got["resident_last"], got["release_skipped"]) == (50 * PAGE, 0)
-
-
-def test_memory_does_not_depend_on_who_runs_it() -> None:
-    """32 bits, and the emulator: the same pages. What is missing is said by its name."""
-    of = at_random(2, 600)
-    found = hotspot_release.runners(PORTS, built)
-    assert {runner.bits for runner in found} == {32, 64} and {runner.emulated for runner in found} == {True, False}
-    lines, bad = hotspot_release.measure([of], found, 1, 2, lambda *_: None)
-    assert bad == [] and len(lines) == len(found) * len(hotspot_release.CONFIGS)
-    for config in hotspot_release.CONFIGS:
-        mine = [line for line in lines if line.config == config]
-        assert len({(line.mean, line.most, line.last, line.released, line.attempts) for line in mine}) == 1
-        assert all(line.cpu > 0 and hotspot_release.before(line, lines).config.release == "" for line in mine)
-    some = next(line for line in lines if line.config.release == "exact")
-    assert some.released > 0 and some.last < hotspot_release.before(some, lines).last
-
-
-def test_a_missing_emulator_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(ToolError, match=r"qemu-\S+ is missing \(Debian: qemu-user\)"):
-        hotspot_release.runners(PORTS, lambda port: Path("/bin/true"))
 
 
 # ---- Goals ----
