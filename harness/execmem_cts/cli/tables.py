@@ -21,6 +21,7 @@ def tables() -> None:
     \b
     execmem-cts tables dotnet-rw           .NET's cache of RW mappings (dotnet/runtime#83632)
     execmem-cts tables scudo-release       Scudo's release of pages (LLVM D82031)
+    execmem-cts tables hotspot-code-cache  HotSpot's code cache (JDK-8029799)
 
     These are no checks of the suite. They need x86-64, a C library and a compiler, and run natively.
     """
