@@ -47,11 +47,11 @@ def load_expectations(path: Path | None, root: Path, tree: Tree | None = None) -
 
 
 def surroundings_of(
-    root: Path, header: dict[str, Any], tree: Tree, triples: dict[tuple[str, str], str]
+    root: Path, header: dict[str, Any], tree: Tree, triples: dict[tuple[str, str], str], disassembles: bool = True
 ) -> report.Surroundings:
-    """What the console needs to show failures of these results."""
+    """What the console needs to show failures of these results. `disassembles`: there is code to be shown."""
     try:
-        llvm_mc = tools.find().mc
+        llvm_mc = tools.find().mc if disassembles else ""
     except tools.ToolError:
         llvm_mc = ""
     subject, checkout = str(header.get("subject")), header.get("checkout")

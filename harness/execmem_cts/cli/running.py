@@ -1,4 +1,4 @@
-"""Running the suite, and what is there to run: run, check-templates, list, explain, ports, report."""
+"""Running the suite, and what is there to run: run, check-templates, list, explain, ports."""
 
 from __future__ import annotations
 
@@ -267,27 +267,3 @@ def ports() -> None:
         for template in sets[0].templates if sets else ():
             fields = ", ".join(f"{f.name} at {f.offset}" for f in template.fields)
             click.echo(f"  {template.name}: a slot of {template.pitch} bytes; {fields}")
-
-
-@main.command()
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="Folder of the result files. Default: build/results.",
-)
-@click.option("--profile", default="conform", show_default=True, help="What is required: a name, or a file.")
-@guarded
-def report(results: Path | None, profile: str) -> None:
-    """Show the last run again, from its results file, judged by a profile."""
-    from .. import results as files
-    from .. import tree as trees
-    from ..gate import judge as judging
-
-    path = judging.results_file(results or ROOT / "build" / "results", files.JSON_LINES)
-    header, found, findings = files.read_whole(path)
-    tree = trees.load_tree(ROOT, profile)
-    overall = verdict.overall(found, tree.profile, findings, str(header.get("shard", "")))
-    around = trees.surroundings_of(ROOT, header, tree, {})
-    show(found, overall, tree.profile, around, Console(highlight=False))
-    sys.exit(overall.exit_status)
