@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,6 +174,7 @@ def read(path: Path) -> Kept:
 
 
 def _from_dict(entry: dict[str, Any]) -> Layout:
-    arrows = [Arrow(**{**a, "reach": tuple(a["reach"]) if a["reach"] else None}) for a in entry["arrows"]]
+    arrows = [replace(Arrow(**a), reach=tuple(a["reach"]) if a["reach"] else None) for a in entry["arrows"]]
     code, places = [Code(**c) for c in entry["code"]], [Place(**p) for p in entry["places"]]
-    return Layout(**{**entry, "code": tuple(code), "places": tuple(places), "arrows": tuple(arrows)})
+    made: dict[str, Any] = {**entry, "code": tuple(code), "places": tuple(places), "arrows": tuple(arrows)}
+    return Layout(**made)

@@ -148,6 +148,7 @@
 		scroll.setAttribute("role", "region");
 		scroll.setAttribute("aria-label", "Results of " + LEVELS[3](rows[0]));
 		const table = element("table");
+		table.setAttribute("aria-label", LEVELS[3](rows[0]) + " on " + LEVELS[0](rows[0]));
 		const head = element("tr");
 		for (const name of COLUMNS) {
 			const cell = element(name ? "th" : "td", name);
@@ -275,11 +276,11 @@
 		history.replaceState(null, "", written ? "#" + written : location.pathname + location.search);
 	};
 	let waiting = 0;
-	form.addEventListener("input", (event) => {
+	form.elements.q.addEventListener("input", () => {
 		clearTimeout(waiting);
-		if (event.target.name === "q") waiting = setTimeout(changed, 150);
-		else changed();
+		waiting = setTimeout(changed, 150);
 	});
+	form.addEventListener("change", changed);
 	form.addEventListener("submit", (event) => {
 		event.preventDefault();
 		changed();
