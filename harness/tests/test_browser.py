@@ -151,6 +151,17 @@ def wait(driver: Any, holds: Callable[[], bool]) -> None:
     WebDriverWait(driver, 60, 0.1).until(lambda _: holds())
 
 
+def test_a_filter_leaves_rows_of_the_matrix_failures_and_pictures(opened: Any) -> None:
+    rows = visible(opened, ".matrix tbody th")
+    choose(opened, "family", "WX")
+    assert visible(opened, ".matrix tbody th") == ["WX-001"] and len(rows) > 1
+    assert visible(opened, ".failure") == []
+    choose(opened, "family", "")
+    assert visible(opened, ".matrix tbody th") == rows and len(visible(opened, ".failure")) == 2
+    choose(opened, "port", "other")
+    assert visible(opened, "details.port") == [] and len(visible(opened, ".failure")) == 2
+
+
 def test_an_address_is_a_view(opened: Any, written: str) -> None:
     opened.get(f"{written}#port=other&q=po_d")
     wait(opened, lambda: shown(opened) == f"3 of {len(RESULTS)} results.")

@@ -7,15 +7,18 @@ import hashlib
 import json
 import re
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import foreign
 import pytest
+import test_limits
 from test_gate import COMMAND, HEADER, NOTHING_REQUIRED, PORT, REQUIREMENT, ROOT, one
 from test_verdict import PROFILE, made
 
-from execmem_cts import manifest, requirements, results, verdict
+from execmem_cts import manifest, requirements, results, tools, verdict
 from execmem_cts.html import layouts, page, picture, trend
 from execmem_cts.html.layouts import Arrow, Code, Kept, Layout, Place
 from execmem_cts.model import Result
@@ -189,6 +192,46 @@ def test_a_picture_shows_what_is_reached_and_what_is_not() -> None:
     assert "reaches no field of the record at a distance of 65544 bytes" in drawn.summary
     text = rendered(SETS["conformant"], kept=Kept([LAYOUT]))
     assert "load &lt;b&gt;" in text and "<td>-1048576 to 1048572, holds 16384</td><td>1048572</td>" in text
+
+
+def test_texts_of_arrows_keep_apart() -> None:
+    arrows = tuple(Arrow(at, 16384 + at, 8, "load") for at in (0, 4, 8))
+    code = tuple(Code(at, "load") for at in (8, 4, 0))  # so that all cross in one place
+    places = sorted(arrow.at for arrow in picture.picture(replace(LAYOUT, arrows=arrows, code=code)).arrows)
+    assert all(after - before >= 14 for before, after in zip(places, places[1:]))
+
+
+# `ldr` (literal) reaches 1 MiB; the data page lies one stub page above.
+ASSEMBLY = """
+	.text
+	.globl begin, end
+begin:
+.Lb:
+	ldr x10, .Lb + {distance}
+	ldr x9, .Lb + EXECMEM_STUB_PAGE + 8
+	br x9
+end:
+"""
+
+
+@pytest.mark.parametrize(("distance", "field", "last"), [("EXECMEM_STUB_PAGE", "Data", 1048572), ("65536", "", 0)])
+def test_a_layout_is_what_the_object_says(distance: str, field: str, last: int, tmp_path: Path) -> None:
+    bench = foreign.Bench(tmp_path, test_limits.ARM64, foreign.template(), ASSEMBLY.format(distance=distance))
+    units = [(bench.template_set, foreign.PAGE, bench.assemble()), (bench.template_set, 65536, tmp_path / "not built")]
+    (made_of,) = layouts.of_units(units, tools.find().objdump)
+    assert [(c.at, c.text.split()[0]) for c in made_of.code] == [(0, "ldr"), (4, "ldr"), (8, "br")]
+    assert [(p.name, p.distance) for p in made_of.places] == [("Data", foreign.PAGE), ("Target", foreign.PAGE + 8)]
+    first, second = made_of.arrows
+    assert first == Arrow(0, foreign.PAGE if field else 65536, 8, "load", field,
+                          (-1048576, 1048572), first.distance, last)  # fmt: skip
+    assert second == Arrow(4, foreign.PAGE + 8, 8, "load", "Target", (-1048576, 1048572), foreign.PAGE + 4, 1048568)
+
+
+def test_a_layout_that_cannot_be_told_says_why(tmp_path: Path) -> None:
+    bench = foreign.Bench(tmp_path, test_limits.ARM64, foreign.template(end="nowhere"), ASSEMBLY.format(distance=0))
+    (made_of,) = layouts.of_units([(bench.template_set, foreign.PAGE, bench.assemble())], tools.find().objdump)
+    assert "does not define nowhere" in made_of.problem and not made_of.arrows
+    assert "does not define nowhere" in rendered(SETS["conformant"], kept=Kept([made_of]))
 
 
 def test_layouts_are_read_as_they_were_written(tmp_path: Path) -> None:
