@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # ci/slurm: first with an sbatch that is played by a script, then with Slurm itself, one node on this machine.
-# shellcheck disable=SC2030,SC2031 # each test exports for itself
+# shellcheck disable=SC2030,SC2031,SC2154 # each test exports for itself; root is set by helper.bash
 
 load helper
 
