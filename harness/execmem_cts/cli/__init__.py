@@ -1,6 +1,6 @@
 """The command line: a module for each group of commands, which adds them to `main`."""
 
-from . import audit, faults, gate, reporting, running, tables
+from . import audit, faults, gate, mustpass, reporting, running, tables
 from .base import main
 
-__all__ = ["audit", "faults", "gate", "main", "reporting", "running", "tables"]
+__all__ = ["audit", "faults", "gate", "main", "mustpass", "reporting", "running", "tables"]

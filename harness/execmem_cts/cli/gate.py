@@ -78,6 +78,11 @@ def _write_all(
 )
 @PROFILE
 @OUTPUT
+@click.option(
+    "--mustpass",
+    metavar="VERSION",
+    help="Judge by the checks that this release required, such as 0.1.0: `execmem-cts mustpass --help`.",
+)
 @click.option("--today", type=Day(), help="The day by which entries expire, to see what will. Default: today.")
 @QUIET
 @click.argument("run_options", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS OF run]")
@@ -87,6 +92,7 @@ def gate(
     results: Path | None,
     profile: str,
     output: Path | None,
+    mustpass: str | None,
     today: datetime.date | None,
     quiet: bool,
     run_options: tuple[str, ...],
@@ -125,7 +131,9 @@ def gate(
     """
     from .. import results as files
     from .. import tree as trees
+    from ..gate import aliases
     from ..gate import judge as judging
+    from ..gate import mustpass as lists
 
     gc.disable()  # a third of the time, for thousands of results that stay to the end
     if results is not None and run_options:
@@ -137,7 +145,14 @@ def gate(
     header, found = files.read(path)
     tree = trees.load_tree(ROOT, profile)
     known = trees.load_expectations(expect, ROOT, tree)
-    done = judging.judge(header, found, tree.ports, tree.profile, known, today, whole=True)
+    findings: list[verdict.Finding] = []
+    note = ""
+    if mustpass:
+        checks = trees.checks_of(tree)
+        entries = lists.read(ROOT, mustpass, tree.profile.name)
+        found, findings, note = lists.restrict(found, entries, checks, aliases.load(ROOT, checks), mustpass)
+    done = judging.judge(header, found, tree.ports, tree.profile, known, today, whole=True, findings=findings)
+    done.judged.notes += [note] if note else []
     around = _around(done.results, tree, header)
     if output:
         _write_all(output, header, done, tree, around, path.parent)

@@ -17,17 +17,21 @@ from .showing import show
 if TYPE_CHECKING:
     from ..html.trend import Trend
     from ..model import Result
+    from ..tree import Tree
 
 
-def trend_since(since: Path, header: dict[str, Any], found: list[Result]) -> Trend:
+def trend_since(since: Path, header: dict[str, Any], found: list[Result], tree: Tree) -> Trend:
     """What changed since the results in `since`. Raises ManifestError."""
     from .. import results as files
+    from ..gate import aliases
     from ..gate.judge import results_file
     from ..html import trend
+    from ..tree import checks_of
 
     path = results_file(since, files.JSON_LINES)
     before = files.read_all(path)
-    return trend.compare(before.results, found, (before.header, header), before.end)
+    renamed = aliases.load(ROOT, checks_of(tree))
+    return trend.compare(before.results, found, (before.header, header), before.end, renamed)
 
 
 @main.command()
@@ -85,7 +89,7 @@ def report(results: Path | None, profile: str, page: Path | None, since: Path | 
     from ..html import page as pages
 
     kept = layouts.read(path.with_name(layouts.FILE))
-    trend = trend_since(since, header, found) if since else None
+    trend = trend_since(since, header, found, tree) if since else None
     pages.write(page, pages.Report(header, found, overall, tree.profile, around, kept, trend))
     reporting.verdict_line(overall, console)
     click.echo(f"page: {os.path.relpath(page)}")

@@ -162,10 +162,24 @@ def _filter(options: dict[str, Any], results_directory: Path) -> plan.Filter:
         stub_pages=options["stub_pages"],
         os_pages=options["os_pages"],
         families=options["families"],
-        only=options["only"],
+        only=_today(options["only"]),
         keys=keys,
         native=options["native"],
     )
+
+
+def _today(only: tuple[str, ...]) -> tuple[str, ...]:
+    """What --only names, under the names of today."""
+    from .. import requirements
+    from ..gate import aliases
+
+    checks = {check for one in requirements.load(ROOT).values() for check in one.checks} if only else set()
+    renamed = aliases.load(ROOT, checks) if only else {}
+    for name in only:
+        check = name.partition(".")[0]
+        if check in renamed:
+            click.echo(f"note: --only {check}: it is called {renamed[check]} now", err=True)
+    return aliases.today(only, renamed)
 
 
 def execute(subject: str, checkout: Path | None, **options: Any) -> tuple[Any, Any]:
