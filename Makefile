@@ -31,11 +31,12 @@ test: setup-test ## install what is missing, then: lint, pytest, bats, the confo
 	@$(MAKE) --no-print-directory bats
 	@$(MAKE) --no-print-directory faults
 
-test-full: ## test, with each planted fault on every port that it can be planted on, and 100 times as much fuzzing
-	@EXECMEM_FUZZ_CALLS=100000000 EXECMEM_FUZZ_JOBS=$(JOBS) $(MAKE) --no-print-directory test FAULTS=--full
+test-full: ## test, with each planted fault on every port that it can be planted on, a Slurm array, and 100 times as much fuzzing
+	@EXECMEM_FULL=1 EXECMEM_FUZZ_CALLS=100000000 EXECMEM_FUZZ_JOBS=$(JOBS) $(MAKE) --no-print-directory test FAULTS=--full
 
-bench: ## measure the library natively against what it replaces; a goal that is missed is an error
+bench: ## measure the library natively against what it replaces, and results in large numbers; a goal that is missed is an error
 	@ref/bench/run
+	@harness/bench/results
 
 fuzz: ## make CALLS calls of the library, chosen by a fuzzer, against its model
 	@ref/fuzz/run --calls $(CALLS) --jobs $(JOBS)

@@ -14,9 +14,20 @@ setup() {
 }
 
 @test "the copy, as it is, is clean" {
-	for name in ports toolchains presets paths; do
+	for name in ports toolchains presets paths mustpass; do
 		run -0 "$check/$name"
 	done
+}
+
+@test "mustpass: a check that a release required is there, or was renamed" {
+	local list
+	list="$(printf '%s\n' conformance/mustpass/*/conform.txt | head -1)"
+	echo "PO-001 MUST po_name_of_old" >>"$list"
+	run -1 "$check/mustpass"
+	[[ "$output" == *"$list: po_name_of_old (PO-001) is no check any more"* ]]
+	printf '[[renamed]]\nold = "po_name_of_old"\nnew = "%s"\nsince = "9.0.0"\n' \
+		"$(awk '$1 == "PO-001" { print $3; exit }' "$list")" >>conformance/aliases.toml
+	run -0 "$check/mustpass"
 }
 
 @test "ports: a list of ports in code is found, with file and line" {

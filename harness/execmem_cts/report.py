@@ -166,16 +166,22 @@ def _alike(result: Result) -> tuple[str, ...]:
     )
 
 
+def alike(results: Sequence[Result]) -> list[list[Result]]:
+    """What is red, in groups that have one cause as far as a reader can tell; the order is that of requirements."""
+    groups: dict[tuple[str, ...], list[Result]] = {}
+    red = (result for result in results if result.verdict in RED)
+    for result in sorted(red, key=lambda r: (r.requirement, r.key)):
+        groups.setdefault(_alike(result), []).append(result)
+    return list(groups.values())
+
+
 def failures(results: Sequence[Result], around: Surroundings, console: Console) -> None:
     """The first failures of each kind in full, the rest counted by configuration."""
-    groups: dict[tuple[str, ...], list[Result]] = {}
-    for result in sorted(results, key=lambda r: (r.requirement, r.key)):
-        if result.verdict in RED:
-            groups.setdefault(_alike(result), []).append(result)
-    for number, group in enumerate(groups.values()):
+    groups = alike(results)
+    for number, group in enumerate(groups):
         shown = group[:1] if len(groups) > FULL else group[: FULL if len(groups) == 1 else 2]
         if number >= MOST:
-            left = list(groups.values())[MOST:]
+            left = groups[MOST:]
             console.print(f"... and {sum(map(len, left))} more failures of {len(left)} kinds\n", highlight=False)
             break
         for result in shown:

@@ -21,6 +21,15 @@ LONG = ("templates",)  # parts of the header that nobody reads
 MOST = 200  # rows of a table in Markdown: what shows a job's summary takes no more than a megabyte
 
 
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """A JSON lines file: its first line, the results, and its last line, which has the verdict."""
+
+    header: dict[str, Any]
+    results: list[Result]
+    end: dict[str, Any]
+
+
 def as_line(result: Result) -> str:
     return json.dumps(dataclasses.asdict(result), ensure_ascii=False, separators=(",", ":"))
 
@@ -43,9 +52,18 @@ def read(path: Path) -> tuple[dict[str, Any], list[Result]]:
 
 def read_whole(path: Path) -> tuple[dict[str, Any], list[Result], list[Finding]]:
     """The same, and what was found beside the results. Raises ManifestError."""
+    stored = read_all(path)
+    return stored.header, stored.results, [Finding(**finding) for finding in stored.end.get("findings", [])]
+
+
+def read_all(path: Path) -> Stored:
+    """All of the file. Raises ManifestError."""
     try:
-        lines = path.read_text().split("\n")  # U+2028 in a message ends no line
-        records = json.loads(f"[{','.join(line for line in lines if line)}]")  # a third of the time of line by line
+        text = path.read_bytes().strip()
+        while b"\n\n" in text:
+            text = text.replace(b"\n\n", b"\n")
+        # As one list, in half the time of line by line: a newline never stands within a value of JSON.
+        records = json.loads(b"[%b]" % text.replace(b"\n", b","))
     except (OSError, ValueError) as error:
         raise ManifestError(f"{path}: cannot be read: {error}; run `execmem-cts run` first") from error
     if not records or "execmem_cts" not in records[0]:
@@ -59,7 +77,7 @@ def read_whole(path: Path) -> tuple[dict[str, Any], list[Result], list[Finding]]
         raise ManifestError(
             f"{path}: cut short: its last line does not count the results in it; run `execmem-cts run` again"
         )
-    return records[0], found, [Finding(**finding) for finding in records[-1].get("findings", [])]
+    return Stored(records[0], found, records[-1])
 
 
 def write_json_lines(path: Path, header: Mapping[str, Any], results: Iterable[Result], overall: Overall) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from . import __version__, build, manifest, plan, plugin, profile, report, requirements, results, tools, verdict
 from .gate import judge, sarif, shards
+from .html import layouts
 from .model import ALLOC, Result, Runner, Subject, TemplateSet, Verdict
 from .tree import Tree, load_expectations, load_tree, surroundings_of
 
@@ -212,6 +213,9 @@ def run(options: Options, note: Callable[[str], None], received: Callable[[int, 
     made_of = judge.judge(header, everything, tree.ports, tree.profile, known)
     results.write_all(options.results_directory, header, made_of.results, tree.profile, made_of.overall)
     (options.results_directory / shards.PLAN).write_text(planned)
+    units = {c.build_key: (c.template_set, c.stub_page) for c in made.configurations.values()}
+    built = ((*unit, options.build / key / "templates.o") for key, unit in units.items())
+    layouts.write(options.results_directory / layouts.FILE, layouts.of_units(built, found.objdump))
     return Run(header, made_of.results, made_of.overall, tree.profile, made, tree, made_of.judged.notes)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import manifest, port_path, profile, report, requirements, tools
-from .gate import expectations
+from .gate import aliases, expectations
 from .model import Port
 
 if TYPE_CHECKING:
@@ -37,21 +37,27 @@ def load_tree(root: Path, profile_name: str) -> Tree:
     return Tree(ports, known, chosen.bind(ports.values()))
 
 
+def checks_of(tree: Tree) -> dict[str, str]:
+    """Every check that a requirement names, and which."""
+    return {check: one.id for one in tree.requirements.values() for check in one.checks}
+
+
 def load_expectations(path: Path | None, root: Path, tree: Tree | None = None) -> list[expectations.Expectation]:
     """Raises ManifestError."""
     if path is None:
         return []
     ports = tree.ports if tree else manifest.discover_ports(root, root / "build" / "manifests")
     known = tree.requirements if tree else requirements.load(root)
-    return expectations.load(path, root, list(ports), list(known))
+    renamed = aliases.load(root, {check for one in known.values() for check in one.checks})
+    return expectations.load(path, root, list(ports), list(known), renamed)
 
 
 def surroundings_of(
-    root: Path, header: dict[str, Any], tree: Tree, triples: dict[tuple[str, str], str]
+    root: Path, header: dict[str, Any], tree: Tree, triples: dict[tuple[str, str], str], disassembles: bool = True
 ) -> report.Surroundings:
-    """What the console needs to show failures of these results."""
+    """What the console needs to show failures of these results. `disassembles`: there is code to be shown."""
     try:
-        llvm_mc = tools.find().mc
+        llvm_mc = tools.find().mc if disassembles else ""
     except tools.ToolError:
         llvm_mc = ""
     subject, checkout = str(header.get("subject")), header.get("checkout")

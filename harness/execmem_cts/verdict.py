@@ -20,7 +20,7 @@ RED = frozenset({"FAIL", "ERROR", "XPASS"})
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What is wrong beside the results: an expectation that expired or is stale, a shard that is missing.
+    """What is wrong beside the results: an expectation that expired or is stale, a shard or a check that is missing.
 
     `kind`: one of FINDINGS. `where`: file and line, or what it is about.
     """
@@ -39,6 +39,7 @@ FINDINGS = {
     "expired": ("expectation expired", REGRESSION),
     "stale": ("stale expectation", REGRESSION),
     "missing shard": ("missing shard", INFRASTRUCTURE),
+    "missing check": ("unverified", UNVERIFIED),
 }
 
 
@@ -81,7 +82,7 @@ def overall(results: Sequence[Result], profile: Profile, findings: Sequence[Find
         return verdict("not as expected", REGRESSION, f"{counts['XPASS']} passed that were expected to fail")
     for kind, (word, status) in FINDINGS.items():
         alike = [finding for finding in findings if finding.kind == kind]
-        if alike:
+        if alike and status != UNVERIFIED:
             return verdict(word, status, _counted(alike))
     if counts["ERROR"]:
         return verdict(
@@ -92,6 +93,9 @@ def overall(results: Sequence[Result], profile: Profile, findings: Sequence[Find
         return verdict("unverified", UNVERIFIED, text)
     if not any(counts[name] for name in RAN):
         return verdict("error", INFRASTRUCTURE, "no check was executed")
+    missing = [finding for finding in findings if FINDINGS[finding.kind][1] == UNVERIFIED]
+    if missing:
+        return verdict("unverified", UNVERIFIED, _counted(missing))
     if open_:
         kinds = Counter(r.verdict for r in open_)
         text = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
@@ -109,5 +113,6 @@ def _counted(findings: Sequence[Finding]) -> str:
         "expired": "expectations have expired",
         "stale": "expectations match nothing",
         "missing shard": "shards are missing",
+        "missing check": "checks of the must-pass list have no result",
     }
     return ", ".join(f"{number} {names[kind]}" for kind, number in kinds.items())

@@ -85,6 +85,9 @@ def test_console_files_and_exit_status_agree(name: str, tmp_path: Path) -> None:
     assert all(child.get("type") == word and child.get("message") == end["reason"] for child in children)
     assert int(document.get("failures", 0)) + int(document.get("errors", 0)) > 0 or not status
     assert (out / results.MARKDOWN).read_text().startswith(f"# execmem-cts: {word}\n\n{end['reason']}.")
+    page = (out / "report.html").read_text()
+    assert f'<body data-overall="{word}" data-exit-status="{status}">' in page
+    assert f'<p id="reason">{end["reason"]}</p>' in page
     shown = json.loads((out / badge.NAME).read_text())
     assert shown["message"].startswith(word) and shown["isError"] == (status != 0) and shown["schemaVersion"] == 1
     run = json.loads((out / sarif.NAME).read_text())["runs"][0]

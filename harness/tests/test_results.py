@@ -107,3 +107,12 @@ def test_a_file_that_was_cut_short_is_refused(written: Path) -> None:
         path.write_text("\n".join(kept) + "\n")
         with pytest.raises(ManifestError, match="cut short"):
             results.read(path)
+
+
+def test_newlines_in_and_between_lines_change_nothing(tmp_path: Path) -> None:
+    found = [made("FAIL", message="one\ntwo\n\nthree\u2028four \u00e9", diagnostics={"a": "b\r\nc"})]
+    results.write_json_lines(tmp_path / "r.jsonl", {"execmem_cts": "0", "format": results.FORMAT}, found,
+                             verdict.overall(found, PROFILE))  # fmt: skip
+    text = (tmp_path / "r.jsonl").read_text()
+    (tmp_path / "r.jsonl").write_text(text.replace("\n", "\n\n\n"))
+    assert results.read(tmp_path / "r.jsonl")[1] == found

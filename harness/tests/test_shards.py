@@ -15,6 +15,8 @@ from execmem_cts import results as files
 from execmem_cts import verdict
 from execmem_cts.gate import merge, shards
 from execmem_cts.gate.shards import Shard
+from execmem_cts.html import layouts
+from execmem_cts.html.layouts import Layout
 from execmem_cts.model import Result, Verdict
 from execmem_cts.plan import Plan
 from execmem_cts.runner import Item
@@ -229,3 +231,13 @@ def test_a_shard_that_is_none(text: str, environment: dict[str, str], said: str)
 def test_where_and_how_fast_is_no_part_of_a_command() -> None:
     argv = ["run", "--shard", "1/2", "--port", "x", "--results=there", "--jobs", "3", "--seed=4"]
     assert shards.without(argv) == ["run", "--port", "x", "--seed=4"]
+
+
+def test_a_merge_keeps_the_templates_of_every_shard(tmp_path: Path) -> None:
+    made_of = [Layout("p", "plain", page, "stub_x", 16, page // 16, page, page, 16) for page in (4096, 16384)]
+    parts = []
+    for number, known in enumerate((made_of[:1], made_of), 1):
+        (tmp_path / f"{number}").mkdir()
+        layouts.write(tmp_path / f"{number}" / layouts.FILE, known)
+        parts.append(merge.Part(tmp_path / f"{number}", HEADER, (), ""))
+    assert merge.layouts_of(parts) == made_of

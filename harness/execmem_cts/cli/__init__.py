@@ -1,6 +1,6 @@
 """The command line: a module for each group of commands, which adds them to `main`."""
 
-from . import audit, faults, gate, hotspot, new_port, running, tables
+from . import audit, faults, gate, hotspot, mustpass, new_port, reporting, running, tables
 from .base import main
 
-__all__ = ["audit", "faults", "gate", "hotspot", "main", "new_port", "running", "tables"]
+__all__ = ["audit", "faults", "gate", "hotspot", "main", "mustpass", "new_port", "reporting", "running", "tables"]

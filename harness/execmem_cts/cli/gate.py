@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -19,11 +19,16 @@ from ..source import ManifestError
 from .base import ROOT, guarded, main, with_port_path
 from .showing import show
 
+if TYPE_CHECKING:
+    from ..gate.judge import Judgement
+    from ..report import Surroundings
+    from ..tree import Tree
+
 PROFILE = click.option("--profile", default="conform", show_default=True, help="What is required: a name, or a file.")
 OUTPUT = click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Also write results.jsonl, junit.xml, summary.md, badge.json and results.sarif to this folder.",
+    help="Also write results.jsonl, junit.xml, summary.md, badge.json, results.sarif and report.html to this folder.",
 )
 QUIET = click.option("--quiet", is_flag=True, help="The verdict, the failures and the findings, no matrix.")
 
@@ -40,17 +45,26 @@ class Day(click.ParamType):
             self.fail(f"{value!r} is no date: write 2027-01-31", param, ctx)
 
 
-def _in_full(
-    results: Sequence[Result], overall: verdict.Overall, tree: Any, header: Any, quiet: bool, notes: Any
-) -> None:
-    from .. import report
+def _around(results: Sequence[Result], tree: Tree, header: dict[str, Any]) -> Surroundings:
     from .. import tree as trees
 
-    if any(result.verdict in verdict.RED for result in results):
-        around = trees.surroundings_of(ROOT, header, tree, {})
-    else:  # nothing to disassemble: no tool is looked for
-        around = report.Surroundings(ROOT, tree.ports, tree.requirements, header, {})
-    show(results, overall, tree.profile, around, Console(highlight=False), quiet, notes)
+    red = any(result.verdict in verdict.RED for result in results)
+    return trees.surroundings_of(ROOT, header, tree, {}, disassembles=red)  # else no tool is looked for
+
+
+def _write_all(
+    folder: Path, header: dict[str, Any], done: Judgement, tree: Tree, around: Surroundings, beside: Path
+) -> None:
+    """What --output promises. `beside`: the folder of the results, with the layouts of their templates."""
+    from .. import results as files
+    from ..html import layouts, page
+
+    files.write_all(folder, header, done.results, tree.profile, done.overall)
+    kept = layouts.read(beside / layouts.FILE)
+    if kept.layouts:
+        layouts.write(folder / layouts.FILE, kept.layouts)
+    about = page.Report(header, done.results, done.overall, tree.profile, around, kept, None, done.judged.notes)
+    page.write(folder / page.FILE, about)
 
 
 @main.command()
@@ -64,6 +78,11 @@ def _in_full(
 )
 @PROFILE
 @OUTPUT
+@click.option(
+    "--mustpass",
+    metavar="VERSION",
+    help="Judge by the checks that this release required, such as 0.1.0: `execmem-cts mustpass --help`.",
+)
 @click.option("--today", type=Day(), help="The day by which entries expire, to see what will. Default: today.")
 @QUIET
 @with_port_path
@@ -74,6 +93,7 @@ def gate(
     results: Path | None,
     profile: str,
     output: Path | None,
+    mustpass: str | None,
     today: datetime.date | None,
     quiet: bool,
     run_options: tuple[str, ...],
@@ -112,7 +132,9 @@ def gate(
     """
     from .. import results as files
     from .. import tree as trees
+    from ..gate import aliases
     from ..gate import judge as judging
+    from ..gate import mustpass as lists
 
     gc.disable()  # a third of the time, for thousands of results that stay to the end
     if results is not None and run_options:
@@ -120,13 +142,22 @@ def gate(
     if results is None:
         gc.enable()
         results = _run_first(profile, expect, run_options)
-    header, found = files.read(judging.results_file(results, files.JSON_LINES))
+    path = judging.results_file(results, files.JSON_LINES)
+    header, found = files.read(path)
     tree = trees.load_tree(ROOT, profile)
     known = trees.load_expectations(expect, ROOT, tree)
-    done = judging.judge(header, found, tree.ports, tree.profile, known, today, whole=True)
+    findings: list[verdict.Finding] = []
+    note = ""
+    if mustpass:
+        checks = trees.checks_of(tree)
+        entries = lists.read(ROOT, mustpass, tree.profile.name)
+        found, findings, note = lists.restrict(found, entries, checks, aliases.load(ROOT, checks), mustpass)
+    done = judging.judge(header, found, tree.ports, tree.profile, known, today, whole=True, findings=findings)
+    done.judged.notes += [note] if note else []
+    around = _around(done.results, tree, header)
     if output:
-        files.write_all(output, header, done.results, tree.profile, done.overall)
-    _in_full(done.results, done.overall, tree, header, quiet, done.judged.notes)
+        _write_all(output, header, done, tree, around, path.parent)
+    show(done.results, done.overall, tree.profile, around, Console(highlight=False), quiet, done.judged.notes)
     sys.exit(done.overall.exit_status)
 
 
@@ -246,12 +277,14 @@ def merge(folders: Sequence[Path], output: Path | None, profile: str, expect: Pa
     from ..gate import judge as judging
     from ..gate import merge as merging
     from ..gate.shards import PLAN
+    from ..html import layouts
 
     tree = trees.load_tree(ROOT, profile)
     known = trees.load_expectations(expect, ROOT, tree)
     directory = output or ROOT / "build" / "results"
     try:
-        header, found, planned = merging.merge(merging.read_all(merging.folders(folders)))
+        parts = merging.read_all(merging.folders(folders))
+        header, found, planned = merging.merge(parts)
     except merging.MergeError as error:
         for problem in error.problems:
             click.echo(f"execmem-cts: merge: {problem}", err=True)
@@ -259,7 +292,9 @@ def merge(folders: Sequence[Path], output: Path | None, profile: str, expect: Pa
     done = judging.judge(header, found, tree.ports, tree.profile, known)
     files.write_all(directory, header, done.results, tree.profile, done.overall)
     (directory / PLAN).write_text(planned)
-    _in_full(done.results, done.overall, tree, header, quiet, done.judged.notes)
+    layouts.write(directory / layouts.FILE, merging.layouts_of(parts))
+    around = _around(done.results, tree, header)
+    show(done.results, done.overall, tree.profile, around, Console(highlight=False), quiet, done.judged.notes)
     if not quiet:
         click.echo(f"results: {os.path.relpath(directory)}")
     sys.exit(done.overall.exit_status)

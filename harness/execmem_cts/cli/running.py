@@ -1,4 +1,4 @@
-"""Running the suite, and what is there to run: run, check-templates, list, explain, ports, report."""
+"""Running the suite, and what is there to run: run, check-templates, list, explain, ports."""
 
 from __future__ import annotations
 
@@ -164,10 +164,24 @@ def _filter(options: dict[str, Any], results_directory: Path) -> plan.Filter:
         stub_pages=options["stub_pages"],
         os_pages=options["os_pages"],
         families=options["families"],
-        only=options["only"],
+        only=_today(options["only"]),
         keys=keys,
         native=options["native"],
     )
+
+
+def _today(only: tuple[str, ...]) -> tuple[str, ...]:
+    """What --only names, under the names of today."""
+    from .. import requirements
+    from ..gate import aliases
+
+    checks = {check for one in requirements.load(ROOT).values() for check in one.checks} if only else set()
+    renamed = aliases.load(ROOT, checks) if only else {}
+    for name in only:
+        check = name.partition(".")[0]
+        if check in renamed:
+            click.echo(f"note: --only {check}: it is called {renamed[check]} now", err=True)
+    return aliases.today(only, renamed)
 
 
 def execute(subject: str, checkout: Path | None, **options: Any) -> tuple[Any, Any]:
@@ -278,28 +292,3 @@ def ports() -> None:
             fields = ", ".join(f"{f.name} at {f.offset}" for f in template.fields)
             click.echo(f"  {template.name}: a slot of {template.pitch} bytes; {fields}")
         click.echo(f"  faults      {sum(port.name in planted for planted in plantings)} can be planted here")
-
-
-@main.command()
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="Folder of the result files. Default: build/results.",
-)
-@click.option("--profile", default="conform", show_default=True, help="What is required: a name, or a file.")
-@with_port_path
-@guarded
-def report(results: Path | None, profile: str) -> None:
-    """Show the last run again, from its results file, judged by a profile."""
-    from .. import results as files
-    from .. import tree as trees
-    from ..gate import judge as judging
-
-    path = judging.results_file(results or ROOT / "build" / "results", files.JSON_LINES)
-    header, found, findings = files.read_whole(path)
-    tree = trees.load_tree(ROOT, profile)
-    overall = verdict.overall(found, tree.profile, findings, str(header.get("shard", "")))
-    around = trees.surroundings_of(ROOT, header, tree, {})
-    show(found, overall, tree.profile, around, Console(highlight=False))
-    sys.exit(overall.exit_status)

@@ -103,8 +103,16 @@ def _several(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def load(path: Path | None, root: Path, ports: Sequence[str], requirements: Sequence[str]) -> list[Expectation]:
-    """The entries of a file, in order. Raises ManifestError: a port or requirement that is not there, too."""
+def load(
+    path: Path | None,
+    root: Path,
+    ports: Sequence[str],
+    requirements: Sequence[str],
+    renamed: Mapping[str, str] | None = None,
+) -> list[Expectation]:
+    """The entries of a file, in order. `renamed`: checks, old name to new. Raises ManifestError: a port or requirement that
+    is not there, too."""
+    renamed = renamed or {}
     if path is None:
         return []
     source = Source(path, root)
@@ -142,7 +150,7 @@ def load(path: Path | None, root: Path, ports: Sequence[str], requirements: Sequ
                 os_pages=sizes["os_page"],
                 reason=entry["reason"],
                 link=entry["link"],
-                narrow=tuple((key, entry[key]) for key in NARROW if key in entry),
+                narrow=tuple((key, renamed.get(entry[key], entry[key])) for key in NARROW if key in entry),
                 emulator=versions,
                 expires=expires,
                 where=f"{source.name}:{line}",

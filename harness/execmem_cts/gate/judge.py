@@ -38,10 +38,12 @@ def judge(
     expectations: Sequence[Expectation] = (),
     today: datetime.date | None = None,
     whole: bool = False,
+    findings: Sequence[Finding] = (),
 ) -> Judgement:
-    """`whole`: the results ought to be a whole run, so that a single shard of one is a finding."""
+    """`whole`: the results ought to be a whole run, so that a single shard of one is a finding. `findings`: others already made."""
     shard = str(header.get("shard", ""))
     judged = apply(results, expectations, machine(header, ports), today)
+    judged.findings += findings
     if shard:  # what an entry names may be in another shard
         judged.findings = [finding for finding in judged.findings if finding.kind != "stale"]
     if shard and whole:

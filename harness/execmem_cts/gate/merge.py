@@ -10,13 +10,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import results as files
 from ..model import Result
 from ..source import ManifestError
 from .judge import results_file
 from .shards import PLAN, Shard, cell_of, digest, parse
+
+if TYPE_CHECKING:
+    from ..html.layouts import Layout
 
 # What all shards must have in common: key of the header -> what it is called.
 SAME = {
@@ -202,6 +205,18 @@ def merge(parts: Sequence[Part]) -> tuple[dict[str, Any], list[Result], str]:
     header["date"] = min(str(part.header.get("date", "")) for part in ordered)
     results = sorted((result for part in ordered for result in part.results), key=lambda result: result.key)
     return header, results, ordered[0].planned
+
+
+def layouts_of(parts: Sequence[Part]) -> list[Layout]:
+    """The templates that the shards built, each once. Raises ManifestError."""
+    from ..html import layouts
+
+    found: dict[tuple[str, str, int, str], Layout] = {}
+    for part in parts:
+        beside = results_file(part.path, files.JSON_LINES).with_name(layouts.FILE)
+        for one in layouts.read(beside).layouts:
+            found.setdefault((one.port, one.variant, one.stub_page, one.template), one)
+    return list(found.values())
 
 
 def folders(paths: Sequence[Path]) -> list[Path]:

@@ -97,7 +97,7 @@ def find_limits(template: Template, examined: Examined, stub_page: int) -> list[
             ]
             found = found or bool(hits)
             for hit in hits:
-                limit = _limit(template, item, hit.immediates, target, stub_page)
+                limit = limit_of(template, item, hit.immediates, target, stub_page)
                 if limit is not None:
                     limits[name, limit.at] = limit
     if not found:
@@ -105,9 +105,10 @@ def find_limits(template: Template, examined: Examined, stub_page: int) -> list[
     return list(limits.values())
 
 
-def _limit(
+def limit_of(
     template: Template, item: Field, immediates: Iterable[Immediate], target: int, stub_page: int
 ) -> Limit | None:
+    """The limit of one access, made of these immediates, to `target`. None: absolute. LimitError where a rule gives no reach."""
     chain = list(immediates)
     start = next((i for i in chain if i.base is not None), None)
     if start is None or start.rule.base not in _RELATIVE or any(i.rule.form == decode.WORD for i in chain):
