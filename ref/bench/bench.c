@@ -309,7 +309,8 @@ static void count_alone(void *argument, size_t count)
 	sink = state;
 }
 
-static void measure_threads(void)
+/* Whether there are two processors to spare. */
+static bool measure_threads(void)
 {
 	double ratio[BENCH_ROUNDS], alone[BENCH_ROUNDS], free;
 	void *both[2] = {&of_thread[0], &of_thread[1]};
@@ -331,6 +332,7 @@ static void measure_threads(void)
 			   bench_median(ratio, BENCH_ROUNDS), ">=", free < TWO_PROCESSORS ? 0 : 1.7);
 	if (free < TWO_PROCESSORS)
 		printf("two threads are not judged: this machine has no two processors to spare at the moment\n");
+	return free >= TWO_PROCESSORS;
 }
 
 int main(void)
@@ -364,7 +366,7 @@ int main(void)
 	measure_books("% bookkeeping of 64 MiB committed in one region", 1, (size_t)64 << 20);
 	measure_books("% bookkeeping of 64 MiB committed in 1024 regions", 1024, UNIT);
 	measure_books("% bookkeeping of 256 MiB committed in 64 regions", 64, (size_t)4 << 20);
-	measure_threads();
+	bench_heaps(measure_threads());
 	bench_stubs();
 	return bench_missed() ? 1 : 0;
 }
