@@ -6,6 +6,13 @@
 #include <unistd.h>
 
 bool sequence_verbose;
+unsigned long sequence_calls;
+unsigned sequence_interval = 1;
+
+bool sequence_compares(const struct sequence_step *step)
+{
+	return (step->a >> 40) % sequence_interval == 0;
+}
 
 void sequence_say(const struct sequence_step *step)
 {

@@ -25,6 +25,13 @@ void sequence_make(struct sequence *sequence, uint64_t seed, size_t count);
 /* From bytes: 8 of them the seed, 12 a step, then random ones that depend on them, until there are `count` steps. */
 void sequence_read(struct sequence *sequence, const unsigned char *bytes, size_t byte_count, size_t count);
 
+/* Calls of the library that steps made, without those that compare. */
+extern unsigned long sequence_calls;
+/* After one of so many steps everything is compared: 1, or more for a fuzzer, which cannot wait. */
+extern unsigned sequence_interval;
+/* Whether it is, after this one. */
+bool sequence_compares(const struct sequence_step *step);
+
 /* Whether steps are to be printed while they are played. */
 extern bool sequence_verbose;
 /* Prints a step, where they are. */

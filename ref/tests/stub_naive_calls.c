@@ -16,6 +16,7 @@ static void do_allocate(const struct sequence_step *step)
 		EXPECT(stub_model_count_state(kind, STUB_FREE) < count || !stub_model.pages);
 		return;
 	}
+	sequence_calls += count;
 	for (size_t i = 0; i < count; i++)
 		stub_model_issue(stubs[i].rx.at, kind, STUB_FREE, STUB_LIVE);
 	for (size_t i = 0; i < count; i++)
@@ -31,6 +32,7 @@ static void do_cache_allocate(const struct sequence_step *step)
 		struct stub_model_page *p;
 		int error;
 
+		sequence_calls++;
 		old = *c;
 		error = execmem_stub_cache_allocate(c, &stub);
 		if (error) {
@@ -60,6 +62,7 @@ static void do_free(const struct sequence_step *step, bool back_out, bool cached
 
 		if (!stub_model_pick(step->c + count * 0x9e3779b97f4a7c15u, STUB_LIVE, &p, &slot))
 			return;
+		sequence_calls++;
 		rx = stub_model_address_of(p, slot);
 		if (cached) {
 			OK(execmem_stub_cache_free(c, rx));
@@ -188,6 +191,7 @@ static void do_release(const struct sequence_step *step)
 static void do_step(const struct sequence_step *step)
 {
 	sequence_say(step);
+	sequence_calls++;
 	switch (step->a % 16) {
 	default:
 		do_allocate(step);
@@ -226,6 +230,8 @@ static void do_step(const struct sequence_step *step)
 			stub_model_check_find(stub_model.page[step->b % stub_model.pages].code +
 					      (step->c + i * 0x9e3779b97f4a7c15u) % (2 * stub_model.stub_page));
 	}
+	if (!sequence_compares(step))
+		return;
 	stub_model_check_figures();
 	if (step->a >> 32 & 1)
 		stub_model_check_counters();
