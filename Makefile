@@ -4,7 +4,8 @@ PYTHON ?= /usr/bin/python3
 JOBS ?= 2
 # Further options of `execmem-cts run`, for instance: make conform ARGS='--port NAME --only po_fault_address'
 ARGS ?=
-# Calls that `make fuzz` makes.
+# What `make fuzz` calls (ref/fuzz/run --help), and how often.
+TARGET ?= api
 CALLS ?= 10000000
 
 export PYTHON
@@ -37,8 +38,8 @@ test-full: ## test, with each planted fault on every port that it can be planted
 bench: ## measure the library natively against what it replaces; a goal that is missed is an error
 	@ref/bench/run
 
-fuzz: ## make CALLS calls of the library, chosen by a fuzzer, against its model
-	@ref/fuzz/run --calls $(CALLS) --jobs $(JOBS)
+fuzz: ## make CALLS calls of a part of the library, TARGET, chosen by a fuzzer, against its model
+	@ref/fuzz/run --target $(TARGET) --calls $(CALLS) --jobs $(JOBS)
 
 lint: ## formatters and linters, as CI runs them
 	@ci/lint --jobs $(JOBS)
