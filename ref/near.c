@@ -57,13 +57,16 @@ static uintptr_t skip_own(const struct execmem_allocator *allocator, uintptr_t a
 {
 	uintptr_t probe = upwards ? at : at + bytes - 1;
 	struct execmem_found found;
+	uintptr_t start, end;
 
-	/* The region may be gone by now: a wrong answer gives up a place in use. */
+	/* The region may be gone by now: then a place that has just become free is passed over. */
 	if (execmem_rangemap_lookup(&allocator->map, probe, &found))
 		return at;
+	start = found.start.at;
+	end = start + found.bytes;
 	if (upwards)
-		return found.start.at + found.bytes;
-	return found.start.at >= bytes ? found.start.at - bytes : 0;
+		return end;
+	return start >= bytes ? start - bytes : 0;
 }
 
 /* Whether [start, start + bytes) lies in [low, high]. */
