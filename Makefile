@@ -4,7 +4,8 @@ PYTHON ?= /usr/bin/python3
 JOBS ?= 2
 # Further options of `execmem-cts run`, for instance: make conform ARGS='--port NAME --only po_fault_address'
 ARGS ?=
-# Calls that `make fuzz` makes.
+# What `make fuzz` calls (ref/fuzz/run --help), and how often.
+TARGET ?= api
 CALLS ?= 10000000
 
 export PYTHON
@@ -38,8 +39,8 @@ bench: ## measure the library natively against what it replaces, and results in 
 	@ref/bench/run
 	@harness/bench/results
 
-fuzz: ## make CALLS calls of the library, chosen by a fuzzer, against its model
-	@ref/fuzz/run --calls $(CALLS) --jobs $(JOBS)
+fuzz: ## make CALLS calls of a part of the library, TARGET, chosen by a fuzzer, against its model
+	@ref/fuzz/run --target $(TARGET) --calls $(CALLS) --jobs $(JOBS)
 
 lint: ## formatters and linters, as CI runs them
 	@ci/lint --jobs $(JOBS)

@@ -63,15 +63,10 @@ struct execmem_region_counters {
 #define EXECMEM_INLINE_UNITS 2
 
 /*
- * What execmem_lookup reads of a region, without a lock: every field is atomic. Apart from the rest and close together,
- * a cache line each, because with many regions the time of a look-up is that of finding this memory. The range map
- * leads here. Faces stay with their record for ever.
+ * Where the range map leads. Apart from the rest and close together, because with many regions the time of a look-up is
+ * that of finding this memory. Faces stay with their record for ever.
  */
 struct execmem_region_face {
-	_Alignas(EXECMEM_RANGEMAP_OWNER_ALIGN) uintptr_t generation; /* as the record's */
-	uintptr_t start;
-	size_t bytes;
-	void *owner;
 	struct execmem_region_record *record;
 	struct execmem_code_region *code; /* atomic: null, or what a code heap knows of the region */
 	struct execmem_stub_region *stub; /* likewise a stub heap */
@@ -113,6 +108,7 @@ enum execmem_fork_state { EXECMEM_FORK_NONE, EXECMEM_FORK_PREPARED };
 
 /* The holes are wanted: EXECMEM_LINE. NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct execmem_allocator {
+	struct execmem_rangemap map; /* first: execmem_map_of */
 	/* Not changed after creation, but by execmem_fork_child and execmem_set_emulation. */
 	struct execmem_os os;
 	enum execmem_backend backend;
@@ -124,7 +120,6 @@ struct execmem_allocator {
 	bool unnamed;        /* atomic: the system names no memory */
 	uint32_t *same;      /* 0 in a fork that has not called execmem_fork_child; null: compare process */
 	uint64_t process;
-	struct execmem_rangemap map;
 
 	_Alignas(EXECMEM_LINE) struct execmem_cache cache;
 	_Alignas(EXECMEM_LINE) struct execmem_lock lock; /* the list of regions, and what follows */
@@ -145,6 +140,8 @@ struct execmem_allocator {
 	struct execmem_lock refusal_lock;
 	struct execmem_refusal refusal;
 };
+
+_Static_assert(offsetof(struct execmem_allocator, map) == 0, "execmem_map_of");
 
 /* As execmem_check_process, by asking the system. */
 int execmem_ask_process(struct execmem_allocator *allocator);

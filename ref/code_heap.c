@@ -185,9 +185,9 @@ int execmem_code_allocate(struct execmem_code_heap *heap, size_t bytes, const st
 /* Finds the live block that begins at an address. */
 static int locate(struct execmem_code_heap *heap, execmem_rx rx, struct execmem_code_region **region, size_t *i)
 {
-	uintptr_t at = rx.at, word = execmem_rangemap_find(&heap->allocator->map, at);
-	const struct execmem_region_face *face = execmem_rangemap_owner(word);
-	struct execmem_code_region *found = word ? __atomic_load_n(&face->code, __ATOMIC_ACQUIRE) : NULL;
+	uintptr_t at = rx.at;
+	const struct execmem_region_face *face = execmem_rangemap_face(&heap->allocator->map, at);
+	struct execmem_code_region *found = face ? __atomic_load_n(&face->code, __ATOMIC_ACQUIRE) : NULL;
 	size_t offset, block;
 
 	if (!found || found->heap != heap)

@@ -177,24 +177,30 @@ static inline unsigned execmem_code_highest(uintptr_t word)
 size_t execmem_code_next_word(const struct execmem_code_bits *bits, size_t word);
 size_t execmem_code_previous_word(const struct execmem_code_bits *bits, size_t word);
 
-/* The lowest bit that is set from `i` on. There must be one. */
+/*
+ * The lowest bit that is set from `i` on. There must be one. As many bits are looked at as a word has, across two
+ * words: whether one of them is set is easier to predict than whether one is in the first.
+ */
 static inline size_t execmem_code_next(const struct execmem_code_bits *bits, size_t i)
 {
 	size_t word = i >> EXECMEM_CODE_WORD_SHIFT;
-	uintptr_t here = execmem_code_load(&bits->level[0][word]) >> (i % EXECMEM_CODE_WORD_BITS);
+	unsigned shift = i % EXECMEM_CODE_WORD_BITS;
+	uintptr_t here = execmem_code_load(&bits->level[0][word]) >> shift |
+			 execmem_code_load(&bits->level[0][word + 1]) << 1 << (EXECMEM_CODE_WORD_BITS - 1 - shift);
 
-	return here ? i + execmem_code_lowest(here) : execmem_code_next_word(bits, word);
+	return __builtin_expect(here != 0, 1) ? i + execmem_code_lowest(here) : execmem_code_next_word(bits, word);
 }
 
-/* The highest up to `i`. Likewise. */
+/* The highest up to `i`. Likewise; before the first word lies one that is zero. */
 static inline size_t execmem_code_previous(const struct execmem_code_bits *bits, size_t i)
 {
-	size_t word = i >> EXECMEM_CODE_WORD_SHIFT;
-	uintptr_t here = execmem_code_load(&bits->level[0][word])
-			 << (EXECMEM_CODE_WORD_BITS - 1 - i % EXECMEM_CODE_WORD_BITS);
+	const uintptr_t *word = &bits->level[0][i >> EXECMEM_CODE_WORD_SHIFT];
+	unsigned shift = EXECMEM_CODE_WORD_BITS - 1 - i % EXECMEM_CODE_WORD_BITS;
+	uintptr_t here = execmem_code_load(word) << shift |
+			 execmem_code_load(word - 1) >> 1 >> (EXECMEM_CODE_WORD_BITS - 1 - shift);
 
-	return here ? i - (EXECMEM_CODE_WORD_BITS - 1 - execmem_code_highest(here))
-		    : execmem_code_previous_word(bits, word);
+	return __builtin_expect(here != 0, 1) ? i - (EXECMEM_CODE_WORD_BITS - 1 - execmem_code_highest(here))
+					      : execmem_code_previous_word(bits, i >> EXECMEM_CODE_WORD_SHIFT);
 }
 
 /* The first bit of a word was set, the last one cleared: the levels above. */

@@ -22,6 +22,18 @@ static inline uintptr_t candidates(const uintptr_t *blocks, const uintptr_t *use
 	return *blocks & ~*used & (*blocks >> count | blocks[1] << (W - count));
 }
 
+/* The same of a group's words. Written out: it is most of what a search is. */
+static inline void candidates_in(const struct execmem_code_region *region, size_t first, size_t count,
+				 uintptr_t here[WORDS])
+{
+	const uintptr_t *blocks = &region->blocks.level[0][first >> W_SHIFT], *used = &region->used[first >> W_SHIFT];
+
+	here[0] = candidates(blocks, used, count);
+	here[1] = candidates(blocks + 1, used + 1, count);
+	here[2] = candidates(blocks + 2, used + 2, count);
+	here[3] = candidates(blocks + 3, used + 3, count);
+}
+
 /* The lowest free block of `count` segments, fewer than a word has bits, that begins in the group, at `from` or behind.
  */
 static inline size_t find_in_group(const struct execmem_code_region *region, size_t group, size_t from, size_t count)
@@ -47,15 +59,11 @@ static inline bool has_other(const struct execmem_code_region *region, size_t ow
 			     struct execmem_code_change but)
 {
 	size_t first = own >> EXECMEM_CODE_GROUP_SHIFT << EXECMEM_CODE_GROUP_SHIFT;
-	const uintptr_t *blocks = &region->blocks.level[0][first >> W_SHIFT], *used = &region->used[first >> W_SHIFT];
-	uintptr_t here[WORDS], any = 0;
+	uintptr_t here[WORDS];
 
-	for (unsigned word = 0; word < WORDS; word++)
-		here[word] = candidates(blocks + word, used + word, count);
+	candidates_in(region, first, count, here);
 	here[own >> W_SHIFT & (WORDS - 1)] &= ~((uintptr_t)1 << (own % W));
-	for (unsigned word = 0; word < WORDS; word++)
-		any |= here[word];
-	if (!any)
+	if (!(here[0] | here[1] | here[2] | here[3]))
 		return false;
 	for (unsigned word = 0; word < WORDS; word++) {
 		for (; here[word]; here[word] &= here[word] - 1) {
@@ -104,22 +112,18 @@ static size_t next_group(const struct execmem_code_classes *classes, size_t grou
 size_t execmem_code_best_lowest(const struct execmem_code_region *region, size_t count, bool *alone, size_t *steps)
 {
 	size_t first = lowest_group(&region->classes, count) << EXECMEM_CODE_GROUP_SHIFT;
-	const uintptr_t *blocks = &region->blocks.level[0][first >> W_SHIFT], *used = &region->used[first >> W_SHIFT];
-
 	uintptr_t here[WORDS];
 
 	*steps += region->classes.levels + WORDS;
-	for (unsigned word = 0; word < WORDS; word++)
-		here[word] = candidates(blocks + word, used + word, count);
+	candidates_in(region, first, count, here);
 	for (unsigned word = 0; word < WORDS; word++) {
-		for (; here[word]; here[word] &= here[word] - 1) {
+		while (here[word]) {
 			size_t i = first + (word << W_SHIFT) + execmem_code_lowest(here[word]);
 
+			here[word] &= here[word] - 1;
 			if (execmem_code_segments(region, i) != count)
 				continue;
-			*alone = !(here[word] & (here[word] - 1));
-			while (*alone && ++word < WORDS)
-				*alone = !here[word];
+			*alone = !(here[0] | here[1] | here[2] | here[3]);
 			return i;
 		}
 	}

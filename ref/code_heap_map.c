@@ -119,13 +119,11 @@ unsigned execmem_code_kind_at(const struct execmem_code_region *region, size_t i
 /* ---- Finding ---- */
 
 /* The region of a code heap, or null. */
-static const struct execmem_code_region *region_of(struct execmem_allocator *allocator, uintptr_t at, uintptr_t *word)
+static inline const struct execmem_code_region *region_of(const struct execmem_allocator *allocator, uintptr_t at)
 {
-	const struct execmem_region_face *face;
+	const struct execmem_region_face *face = execmem_rangemap_face(&allocator->map, at);
 
-	*word = execmem_rangemap_find(&allocator->map, at);
-	face = execmem_rangemap_owner(*word);
-	return *word ? __atomic_load_n(&face->code, __ATOMIC_ACQUIRE) : NULL;
+	return face ? __atomic_load_n(&face->code, __ATOMIC_ACQUIRE) : NULL;
 }
 
 /* The first segment of the live block, or EXECMEM_CODE_NONE. */
@@ -142,8 +140,8 @@ static size_t live_block(const struct execmem_code_region *region, uintptr_t at)
 
 int execmem_code_find(struct execmem_allocator *allocator, const void *address, struct execmem_code *code)
 {
-	uintptr_t at = (uintptr_t)address, word;
-	const struct execmem_code_region *region = region_of(allocator, at, &word);
+	uintptr_t at = (uintptr_t)address;
+	const struct execmem_code_region *region = region_of(allocator, at);
 	size_t i, end;
 	unsigned shift;
 
@@ -165,12 +163,12 @@ int execmem_code_find(struct execmem_allocator *allocator, const void *address, 
 
 int execmem_code_kind(struct execmem_allocator *allocator, const void *address)
 {
-	uintptr_t at = (uintptr_t)address, word;
-	const struct execmem_code_region *region = region_of(allocator, at, &word);
+	uintptr_t at = (uintptr_t)address;
+	const struct execmem_code_region *region = region_of(allocator, at);
 	size_t i;
 
 	if (!region)
-		return execmem_rangemap_kind(word);
+		return execmem_rangemap_kind(&allocator->map, at);
 	i = live_block(region, at);
 	return i == EXECMEM_CODE_NONE ? -1 : (int)execmem_code_kind_at(region, i);
 }

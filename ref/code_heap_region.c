@@ -36,11 +36,12 @@ static size_t map_words(const struct execmem_code_region *region)
 	return ((words_for(region->segments + 1) + words - 1) & ~(words - 1)) + 1;
 }
 
-/* Each level has a word more than it needs: looking behind the last bit finds none. */
+/* Each level has a word more than it needs: looking behind the last bit finds none. So has the lowest before it. */
 static void lay_blocks(struct layout *layout, struct execmem_code_region *region)
 {
 	struct execmem_code_bits *bits = &region->blocks;
 
+	(void)lay(layout, sizeof(uintptr_t));
 	bits->level[0] = lay(layout, map_words(region) * sizeof(uintptr_t));
 	bits->levels = 1;
 	for (size_t words = words_for(region->segments + 1); words > 1; words = words_for(words))
@@ -277,7 +278,7 @@ int execmem_code_commit(struct execmem_code_region *region, size_t end)
 {
 	unsigned shift = region->heap->shift;
 	size_t done = region->committed << shift, least = units(end << shift) - done;
-	size_t more = units(done / 64), bytes = least > more ? least : more;
+	size_t more = units(done / 128), bytes = least > more ? least : more;
 	int error;
 
 	if (bytes > region->region.bytes - done)

@@ -35,19 +35,28 @@ void execmem_code_pages_taken(struct execmem_code_region *region, size_t i, size
 {
 	size_t page, end;
 
-	for (pages_touched(region, i, i + count, &page, &end); page < end; page++) {
+	region->heap->popped += count;
+	pages_touched(region, i, i + count, &page, &end);
+	/* Nearly always none of them was to be given back. */
+	if (page / WORD_BITS == (end - 1) / WORD_BITS &&
+	    (region->pending[page / WORD_BITS] >> (page % WORD_BITS) & (((uintptr_t)2 << (end - 1 - page)) - 1)) == 0)
+		return;
+	for (; page < end; page++) {
 		uintptr_t *word = &region->pending[page / WORD_BITS], bit = (uintptr_t)1 << (page % WORD_BITS);
 
 		region->pending_count -= (*word & bit) != 0;
 		*word &= ~bit;
 	}
-	region->heap->popped += count;
 }
 
 void execmem_code_pages_given(struct execmem_code_region *region, size_t i, size_t count, size_t low, size_t high)
 {
 	size_t page, end, from, to;
 
+	region->heap->pushed += count;
+	/* Nearly always too little to fill one. */
+	if (high - low < region->heap->allocator->page_bytes >> region->heap->shift)
+		return;
 	pages_touched(region, i, i + count, &page, &end);
 	pages_filled(region, low, high, &from, &to);
 	page = page > from ? page : from;
@@ -58,7 +67,6 @@ void execmem_code_pages_given(struct execmem_code_region *region, size_t i, size
 		region->pending_count += (*word & bit) == 0;
 		*word |= bit;
 	}
-	region->heap->pushed += count;
 }
 
 /* ---- Releasing; heap->lock is held ---- */

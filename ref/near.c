@@ -56,18 +56,14 @@ int execmem_reserve_anywhere(struct execmem_allocator *allocator, size_t bytes, 
 static uintptr_t skip_own(const struct execmem_allocator *allocator, uintptr_t at, size_t bytes, bool upwards)
 {
 	uintptr_t probe = upwards ? at : at + bytes - 1;
-	uintptr_t word = execmem_rangemap_find(&allocator->map, probe);
-	const struct execmem_region_face *face = execmem_rangemap_owner(word);
+	struct execmem_found found;
 	uintptr_t start, end;
 
-	if (!word)
+	/* The region may be gone by now: then a place that has just become free is passed over. */
+	if (execmem_rangemap_lookup(&allocator->map, probe, &found))
 		return at;
-	/* The region may be going, or be another one by now: a wrong answer costs a probe, or gives up a place in use.
-	 */
-	start = __atomic_load_n(&face->start, __ATOMIC_RELAXED);
-	end = start + __atomic_load_n(&face->bytes, __ATOMIC_RELAXED);
-	if (probe < start || probe >= end)
-		return at;
+	start = found.start.at;
+	end = start + found.bytes;
 	if (upwards)
 		return end;
 	return start >= bytes ? start - bytes : 0;

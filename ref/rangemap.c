@@ -2,6 +2,13 @@
 
 #include "linux_errno.h"
 
+extern inline const struct execmem_rangemap_entry *execmem_rangemap_entry(const struct execmem_rangemap *map,
+									  uintptr_t address);
+extern inline void *execmem_rangemap_face(const struct execmem_rangemap *map, uintptr_t address);
+extern inline int execmem_rangemap_kind(const struct execmem_rangemap *map, uintptr_t address);
+extern inline int execmem_rangemap_lookup(const struct execmem_rangemap *map, uintptr_t address,
+					  struct execmem_found *found);
+
 static size_t round_up(size_t bytes, size_t page_bytes)
 {
 	return (bytes + page_bytes - 1) & ~(page_bytes - 1);
@@ -32,7 +39,7 @@ static size_t leaf_of(uintptr_t unit)
 int execmem_rangemap_create(struct execmem_rangemap *map, const struct execmem_os *os)
 {
 	size_t page_bytes = os->page_size(os->context);
-	size_t root_bytes = round_up(root_entries() * sizeof(uintptr_t *), page_bytes);
+	size_t root_bytes = round_up(root_entries() * sizeof(*map->root), page_bytes);
 	void *root;
 	int error;
 
@@ -42,7 +49,7 @@ int execmem_rangemap_create(struct execmem_rangemap *map, const struct execmem_o
 	*map = (struct execmem_rangemap){
 		.root = root,
 		.root_bytes = root_bytes,
-		.leaf_bytes = round_up(sizeof(uintptr_t) << EXECMEM_RANGEMAP_LEAF_BITS, page_bytes),
+		.leaf_bytes = round_up(sizeof(**map->root) << EXECMEM_RANGEMAP_LEAF_BITS, page_bytes),
 		.bytes = root_bytes,
 	};
 	return 0;
@@ -76,16 +83,16 @@ int execmem_rangemap_destroy(struct execmem_rangemap *map, const struct execmem_
 	return 0;
 }
 
-static uintptr_t *word_of(const struct execmem_rangemap *map, uintptr_t unit)
+static struct execmem_rangemap_entry *entry_of(const struct execmem_rangemap *map, uintptr_t unit)
 {
 	return &map->root[leaf_of(unit)][unit & (((uintptr_t)1 << EXECMEM_RANGEMAP_LEAF_BITS) - 1)];
 }
 
-int execmem_rangemap_insert(struct execmem_rangemap *map, const struct execmem_os *os, uintptr_t start, size_t bytes,
-			    void *owner, unsigned kind)
+int execmem_rangemap_insert(struct execmem_rangemap *map, const struct execmem_os *os,
+			    const struct execmem_found *found, void *face)
 {
-	uintptr_t first = start >> EXECMEM_UNIT_SHIFT, last = (start + (bytes - 1)) >> EXECMEM_UNIT_SHIFT;
-	uintptr_t word = (uintptr_t)owner | (kind + 1);
+	uintptr_t first = found->start.at >> EXECMEM_UNIT_SHIFT, units = found->bytes >> EXECMEM_UNIT_SHIFT;
+	uintptr_t last = first + (units - 1), extent = first << (sizeof(uintptr_t) * 4) | units;
 
 	if (leaf_of(last) >= root_entries())
 		return -ERANGE;
@@ -103,8 +110,15 @@ int execmem_rangemap_insert(struct execmem_rangemap *map, const struct execmem_o
 		*group_word(map, leaf) |= group_bit(leaf);
 		__atomic_store_n(&map->root[leaf], table, __ATOMIC_RELEASE);
 	}
-	for (uintptr_t unit = first; unit <= last; unit++)
-		__atomic_store_n(word_of(map, unit), word, __ATOMIC_RELEASE);
+	for (uintptr_t unit = first; unit <= last; unit++) {
+		struct execmem_rangemap_entry *entry = entry_of(map, unit);
+
+		/* Release: who sees one of these sees that the tag before has ended (execmem_rangemap_lookup). */
+		__atomic_store_n(&entry->extent, extent, __ATOMIC_RELEASE);
+		__atomic_store_n(&entry->owner, found->owner, __ATOMIC_RELEASE);
+		__atomic_store_n(&entry->tag, entry->tag + found->kind + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&entry->face, face, __ATOMIC_RELEASE);
+	}
 	return 0;
 }
 
@@ -112,6 +126,10 @@ void execmem_rangemap_remove(struct execmem_rangemap *map, uintptr_t start, size
 {
 	uintptr_t first = start >> EXECMEM_UNIT_SHIFT, last = (start + (bytes - 1)) >> EXECMEM_UNIT_SHIFT;
 
-	for (uintptr_t unit = first; unit <= last; unit++)
-		__atomic_store_n(word_of(map, unit), 0, __ATOMIC_RELEASE);
+	for (uintptr_t unit = first; unit <= last; unit++) {
+		struct execmem_rangemap_entry *entry = entry_of(map, unit);
+
+		__atomic_store_n(&entry->face, NULL, __ATOMIC_RELEASE);
+		__atomic_store_n(&entry->tag, (entry->tag | EXECMEM_RANGEMAP_KINDS) + 1, __ATOMIC_RELEASE);
+	}
 }

@@ -143,22 +143,13 @@ static void name(struct execmem_allocator *allocator, uintptr_t start, size_t by
 		__atomic_store_n(&allocator->unnamed, true, __ATOMIC_RELAXED);
 }
 
-static void next_generation(struct execmem_region_record *record)
-{
-	record->generation++;
-	__atomic_store_n(&record->face->generation, record->generation, __ATOMIC_RELEASE);
-}
-
 /* Makes a record known. allocator->lock is held. */
 static int publish_record(struct execmem_region_record *record, uintptr_t start, unsigned kind, void *owner)
 {
 	struct execmem_allocator *allocator = record->allocator;
+	struct execmem_found found = {{start}, record->bytes, owner, kind};
 	int error;
 
-	/* Release: who sees one of these sees that the generation before has ended (execmem_lookup). */
-	__atomic_store_n(&record->face->start, start, __ATOMIC_RELEASE);
-	__atomic_store_n(&record->face->bytes, record->bytes, __ATOMIC_RELEASE);
-	__atomic_store_n(&record->face->owner, owner, __ATOMIC_RELEASE);
 	record->start = start;
 	record->kind = kind;
 	record->mappings = NULL;
@@ -166,10 +157,10 @@ static int publish_record(struct execmem_region_record *record, uintptr_t start,
 	record->committed_bytes = 0;
 	record->mapping_count = 0;
 	record->counters = (struct execmem_region_counters){0};
-	next_generation(record);
-	error = execmem_rangemap_insert(&allocator->map, &allocator->os, start, record->bytes, record->face, kind);
+	record->generation++;
+	error = execmem_rangemap_insert(&allocator->map, &allocator->os, &found, record->face);
 	if (error) {
-		next_generation(record);
+		record->generation++;
 		return execmem_refuse(allocator, "map", error, allocator->map.leaf_bytes);
 	}
 	record->previous = NULL;
@@ -253,7 +244,7 @@ static void forget(struct execmem_region_record *record)
 	struct execmem_allocator *allocator = record->allocator;
 
 	execmem_rangemap_remove(&allocator->map, record->start, record->bytes);
-	next_generation(record);
+	record->generation++;
 	if (record->previous)
 		record->previous->next = record->next;
 	else
@@ -321,37 +312,6 @@ int execmem_release(const struct execmem_region *region)
 	return error;
 }
 
-int execmem_lookup(struct execmem_allocator *allocator, const void *address, struct execmem_found *found)
-{
-	uintptr_t at = (uintptr_t)address;
-
-	for (;;) {
-		uintptr_t word = execmem_rangemap_find(&allocator->map, at);
-		const struct execmem_region_face *face = execmem_rangemap_owner(word);
-		uintptr_t generation, start;
-		size_t bytes;
-		void *owner;
-
-		if (!word)
-			return EXECMEM_ERROR_NOT_FOUND;
-		generation = __atomic_load_n(&face->generation, __ATOMIC_ACQUIRE);
-		/* Acquire: the generation is read again after all of them. */
-		start = __atomic_load_n(&face->start, __ATOMIC_ACQUIRE);
-		bytes = __atomic_load_n(&face->bytes, __ATOMIC_ACQUIRE);
-		owner = __atomic_load_n(&face->owner, __ATOMIC_ACQUIRE);
-		/* The face was given to another region in between: the word has changed too. */
-		if (__atomic_load_n(&face->generation, __ATOMIC_RELAXED) != generation || generation % 2 == 0 ||
-		    at - start >= bytes)
-			continue;
-		found->start.at = start;
-		found->bytes = bytes;
-		found->owner = owner;
-		found->kind = (unsigned)execmem_rangemap_kind(word);
-		return 0;
-	}
-}
-
-int execmem_kind(struct execmem_allocator *allocator, const void *address)
-{
-	return execmem_rangemap_kind(execmem_rangemap_find(&allocator->map, (uintptr_t)address));
-}
+extern inline const struct execmem_rangemap *execmem_map_of(const struct execmem_allocator *allocator);
+extern inline int execmem_lookup(struct execmem_allocator *allocator, const void *address, struct execmem_found *found);
+extern inline int execmem_kind(struct execmem_allocator *allocator, const void *address);

@@ -32,9 +32,9 @@ static struct execmem_stub stub_at(const struct execmem_stub_heap *heap, execmem
 
 int execmem_stub_locate(struct execmem_allocator *allocator, uintptr_t address, struct execmem_stub_place *place)
 {
-	uintptr_t word = execmem_rangemap_find(&allocator->map, address), offset, start;
-	const struct execmem_region_face *face = execmem_rangemap_owner(word);
-	struct execmem_stub_region *region = word ? __atomic_load_n(&face->stub, __ATOMIC_ACQUIRE) : NULL;
+	const struct execmem_region_face *face = execmem_rangemap_face(&allocator->map, address);
+	struct execmem_stub_region *region = face ? __atomic_load_n(&face->stub, __ATOMIC_ACQUIRE) : NULL;
+	uintptr_t offset, start;
 	const struct execmem_stub_type *type;
 	uint32_t within;
 

@@ -187,9 +187,9 @@ static int map_locked(struct execmem_region_record *record, uintptr_t rx, size_t
 int execmem_map_rw(struct execmem_allocator *allocator, execmem_rx rx, size_t bytes, unsigned flags,
 		   struct execmem_view *view)
 {
+	const struct execmem_region_face *face;
 	struct execmem_region_record *record;
 	uintptr_t start = rx.at;
-	uintptr_t word;
 	int error;
 
 	if (!allocator || !view || bytes == 0 || bytes - 1 > UINTPTR_MAX - start || flags & ~EXECMEM_MAP_SINGLE_USE)
@@ -197,10 +197,10 @@ int execmem_map_rw(struct execmem_allocator *allocator, execmem_rx rx, size_t by
 	error = execmem_check_process(allocator);
 	if (error)
 		return error;
-	word = execmem_rangemap_find(&allocator->map, start);
-	if (!word)
+	face = execmem_rangemap_face(&allocator->map, start);
+	if (!face)
 		return EXECMEM_ERROR_NOT_FOUND;
-	record = ((const struct execmem_region_face *)execmem_rangemap_owner(word))->record;
+	record = face->record;
 	execmem_lock(&allocator->os, &record->lock);
 	error = map_locked(record, start, bytes, flags, view);
 	execmem_region_unlock(record);

@@ -16,8 +16,8 @@ from execmem_cts.tools import find
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "ref" / "tests"
-SHARED = {"watch", "hosted_port", "model", "model_calls", "stubs"}  # linked with every test
-PROGRAMS = sorted(path.stem for path in TESTS.glob("*.c") if path.stem not in SHARED)
+PROGRAMS = sorted(path.stem for path in TESTS.glob("*.c") if "\nint main(" in path.read_text())
+SHARED = sorted(path.stem for path in TESTS.glob("*.c") if path.stem not in PROGRAMS)  # linked with every test
 STUB_PAGES = (4096, 16384, 65536)
 SKIPPED = 77  # exit status of a program that says why this machine cannot
 FLAVOURS = {
@@ -53,7 +53,7 @@ def build(flavour: str) -> Path:
     for page in STUB_PAGES:
         lines += [f"build templates{page}.plain.o: as {ROOT}/asm/x64.S | {ROOT}/asm/asm.h", f"  page = {page}"]
         lines += [f"build templates{page}.o: prefix templates{page}.plain.o", f"  page = {page}"]
-    shared = [*sorted((ROOT / "ref").glob("*.c")), *(TESTS / f"{name}.c" for name in sorted(SHARED))]
+    shared = [*sorted((ROOT / "ref").glob("*.c")), *(TESTS / f"{name}.c" for name in SHARED)]
     sources = [*shared, *(TESTS / f"{name}.c" for name in PROGRAMS)]
     lines += [f"build {path.stem}.{path.parent.name}.o: cc {path}" for path in sources]
     common = [f"{path.stem}.{path.parent.name}.o" for path in shared]

@@ -28,6 +28,8 @@ double bench_median(double *values, int count);    /* sorts them */
 double bench_threads(void (*side)(void *argument, size_t count), void **arguments, int threads, size_t count);
 /* User instructions of one time, counted by stepping through a child; exact, and the same on a busy machine. */
 long bench_instructions(bench_side *side);
+/* The same from the difference of doing it `few` times and `many` times: for what takes very many. */
+long bench_instructions_in(bench_side *side, size_t few, size_t many);
 
 /* A line of the table. `relation` (">=", "<=" or "<") and `goal` say what is wanted; a goal of 0: nothing. */
 void bench_header(void);
@@ -36,6 +38,8 @@ void bench_report_ratio(const char *name, double ratio, const char *relation, do
 void bench_report_count(const char *name, long count);
 /* Measures and reports a million stubs: stubs.c. */
 void bench_stubs(void);
+/* The code heap, beside asmjit's where that is there: heaps.c. Threads are judged only with two processors to spare. */
+void bench_heaps(bool two_processors);
 
 int bench_missed(void); /* how many goals were */
 

@@ -199,9 +199,14 @@ static long steps(bench_side *side, size_t count)
 	return made;
 }
 
+long bench_instructions_in(bench_side *side, size_t few, size_t many)
+{
+	return (steps(side, many) - steps(side, few)) / (long)(many - few);
+}
+
 long bench_instructions(bench_side *side)
 {
-	return (steps(side, STEPS_MANY) - steps(side, STEPS_FEW)) / (STEPS_MANY - STEPS_FEW);
+	return bench_instructions_in(side, STEPS_FEW, STEPS_MANY);
 }
 
 /* ---- The table ---- */

@@ -10,7 +10,7 @@
 #ifndef EXECMEM_REGION_H
 #define EXECMEM_REGION_H
 
-#include <execmem/allocator.h>
+#include <execmem/rangemap.h>
 
 struct execmem_region_record;
 
@@ -81,24 +81,29 @@ EXECMEM_MUST_CHECK int execmem_decommit(const struct execmem_region *region, siz
  */
 EXECMEM_MUST_CHECK int execmem_release(const struct execmem_region *region);
 
-/* What is known of an address. */
-struct execmem_found {
-	execmem_rx start; /* of the region */
-	size_t bytes;     /* of the region */
-	void *owner;
-	unsigned kind;
-};
+/* The map of an allocator's regions, which lies where the allocator does. */
+inline const struct execmem_rangemap *execmem_map_of(const struct execmem_allocator *allocator)
+{
+	return (const struct execmem_rangemap *)allocator;
+}
 
 /*
  * The region that an address lies in, committed there or not. Constant time; takes no lock; any thread, signal handlers
- * and forks included. A region that is being released is found or not.
+ * and forks included. A region that is being released is found or not. Compiled in place; the library has it as a
+ * function as well.
  *
  * EXECMEM_ERROR_NOT_FOUND
  */
-EXECMEM_MUST_CHECK int execmem_lookup(struct execmem_allocator *allocator, const void *address,
-				      struct execmem_found *found);
+EXECMEM_MUST_CHECK inline int execmem_lookup(struct execmem_allocator *allocator, const void *address,
+					     struct execmem_found *found)
+{
+	return execmem_rangemap_lookup(execmem_map_of(allocator), (uintptr_t)address, found);
+}
 
 /* The kind alone: two dependent loads. -1 for an address of no region. Otherwise as execmem_lookup. */
-int execmem_kind(struct execmem_allocator *allocator, const void *address);
+inline int execmem_kind(struct execmem_allocator *allocator, const void *address)
+{
+	return execmem_rangemap_kind(execmem_map_of(allocator), (uintptr_t)address);
+}
 
 #endif
