@@ -265,10 +265,11 @@ def _add_subject(builder: Builder, port: Port, subject: Subject) -> list[str]:
     own = f"{builder.relative(builder.directory)}/{port.name}/{subject.name}/obj"
     includes = [part for path in subject.include_directories for part in ("-I", builder.relative(path))]
     flags = [*_port_flags(port, builder.root), *includes, *subject.compile_flags, *port.compile_flags]
-    return [
+    compiled = [
         builder.compile(port, source, f"{own}/{_object_name(builder.relative(source))}.o", flags)
         for source in subject.sources
     ]
+    return compiled + [builder.relative(path) for path in subject.objects.get(port.name, ())]
 
 
 def _add_program(builder: Builder, unit: Unit, subject: Subject) -> str:

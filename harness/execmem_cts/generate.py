@@ -284,7 +284,7 @@ def manifest(template_set: TemplateSet, stub_page: int, subject: Subject, obj: P
     output, stamp = obj.with_name("manifest.c"), obj.with_name("manifest.stamp")
     state = obj.stat()
     here = Path(__file__).parent
-    inputs = [template_set, stub_page, subject.claims, bool(subject.sources), state.st_mtime_ns, state.st_size]
+    inputs = [template_set, stub_page, subject.claims, subject.alone, state.st_mtime_ns, state.st_size]
     inputs += [(here / name).stat().st_mtime_ns for name in _STAMPED]
     digest = hashlib.sha256(repr(inputs).encode()).hexdigest()
     if output.exists() and stamp.exists() and stamp.read_text() == digest:
@@ -301,7 +301,7 @@ def manifest(template_set: TemplateSet, stub_page: int, subject: Subject, obj: P
         stub_pages=template_set.stub_pages,
         claims=[_quoted(claim) for claim in subject.claims],
         name=_quoted(subject.name),
-        templates_alone=not subject.sources,
+        templates_alone=subject.alone,
         **_registers(port),
     )
     from .build import write_if_changed

@@ -11,40 +11,11 @@ import re
 from pathlib import Path
 from typing import Any, Sequence
 
-from . import templates
+from . import objects, subjects, templates
 from .model import Port, Reach, Rule, Subject, Template, TemplateSet, Unshown
 from .source import PORT_SCHEMA, SUBJECT_SCHEMA, ManifestError, Source, Where
 
 __all__ = ["ManifestError", "discover_ports", "load_port", "load_subject", "subject_path"]
-
-# The claims of subject.h, and of the subject_*.h of each layer.
-CLAIMS = (
-    "stub-pages",
-    "stub-page-size",
-    "allocator",
-    "os-table",
-    "backends",
-    "refusals",
-    "near",
-    "lookup",
-    "publish-many",
-    "rw-cache",
-    "stats",
-    "emulation",
-    "fork",
-    "stub-heap",
-    "stub-shared-code",
-    "stub-cache",
-    "stub-trim",
-    "release-decisions",
-    "release-class",
-    "release-heap",
-    "code-heap",
-    "code-near",
-    "code-shrink",
-    "code-find",
-    "code-figures",
-)
 
 
 def discover_ports(root: Path, cache: Path | None = None) -> dict[str, Port]:
@@ -185,18 +156,7 @@ def _variants(
     return variants
 
 
-def subject_path(root: Path, name: str) -> Path:
-    """conformance/subjects/<name>/subject.toml, or the path itself where `name` is one."""
-    path = Path(name)
-    if path.suffix == ".toml" or len(path.parts) > 1:
-        return path if path.suffix == ".toml" else path / "subject.toml"
-    found = root / "conformance" / "subjects" / name / "subject.toml"
-    if not found.is_file():
-        names = sorted(p.parent.name for p in (root / "conformance" / "subjects").glob("*/subject.toml"))
-        raise ManifestError(
-            f"--subject {name}: no such subject; there are {', '.join(names)}, or give a path to a manifest"
-        )
-    return found
+subject_path = subjects.find
 
 
 def _files(patterns: Sequence[str], base: Path, checkout: Path | None, where: Where, what: str) -> tuple[Path, ...]:
@@ -250,11 +210,15 @@ def load_subject(
     source = Source(path, root)
     source.validate(root, SUBJECT_SCHEMA, cache)
     data, top, base = source.data, Where(source, ()), path.parent
+    claims = subjects.claims(root)
     for index, claim in enumerate(data.get("claims", [])):
-        if claim not in CLAIMS:
-            raise (top / "claims" / index).error(f"unknown claim {claim!r}", f"known are {', '.join(CLAIMS)}")
+        if claim not in claims:
+            raise (top / "claims" / index).error(f"unknown claim {claim!r}", f"known are {', '.join(claims)}")
+        if claim in data["claims"][:index]:
+            raise (top / "claims" / index).error(f"{claim!r} is there twice", "remove one")
     tables: dict[str, dict[str, Any]] = data.get("ports") or {name: {} for name in ports}
     sets: list[TemplateSet] = []
+    prebuilt: dict[str, tuple[Path, ...]] = {}
     kinds = templates.Kinds(root, cache)
     shared = data.get("decode", {}).get("rules", [])
     for name, table in tables.items():
@@ -262,6 +226,11 @@ def load_subject(
         if name not in ports:
             raise where.error(f"no port {name!r}", f"there are {', '.join(ports)}")
         if only and name not in only:
+            continue
+        prebuilt[name] = _files(table.get("objects", []), base, checkout, where / "objects", "file")
+        for path_of_one in prebuilt[name]:
+            objects.check(path_of_one, ports[name], where / "objects")
+        if not subjects.has_templates(data, table):
             continue
         own = table.get("decode", {}).get("rules", [])
         known = {*ports[name].general, *ports[name].aliases}
@@ -310,4 +279,5 @@ def load_subject(
         compile_flags=tuple(data.get("compile_flags", ())),
         template_sets=tuple(sets),
         everywhere="ports" not in data,
+        objects=prebuilt,
     )

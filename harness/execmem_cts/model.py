@@ -5,6 +5,7 @@ Plain frozen dataclasses. All offsets, sizes and distances are bytes. Loading an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -230,6 +231,13 @@ class Subject:
     compile_flags: tuple[str, ...]
     template_sets: tuple[TemplateSet, ...]
     everywhere: bool = True  # on every port of the tree; False: on those that its manifest names
+    objects: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)  # by port that it covers: prebuilt ones
+    hosted: bool = False  # has a C library
+
+    @property
+    def alone(self) -> bool:
+        """Templates alone: there is no code of its own."""
+        return not self.sources and not any(self.objects.values())
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import native, process
+from . import native, process, subjects
 from .build import Built, Refusal, Unit
 from .model import ALLOC, Configuration, Port, Result, Runner, Subject, TemplateSet, Verdict
 from .requirements import Requirement
@@ -271,7 +271,7 @@ class Planner:
                         continue
                     if not chosen or not self.chosen.wants_alloc(item.cell, page, runner):
                         self.plan.results.append(item.result("*", Verdict.SKIP, "left out by a filter"))
-                    elif "allocator" not in self.subject.claims:
+                    elif not subjects.allocates(self.subject):
                         self.plan.results.append(item.result("*", Verdict.NA, "the subject claims no allocator"))
                     elif not program:
                         self.plan.results.append(item.result("*", Verdict.NOTRUN, "does not build"))
@@ -338,6 +338,8 @@ class Planner:
                         continue
                     listed = self.listed.get(built.programs[unit.key], []) if unit.key in built.programs else []
                     self._configuration(configuration, built, listed)
+        if not sets and subjects.claims_alone(self.subject) and port.name in self.subject.objects:
+            self._no_templates(port)
         if len(self.plan.items) + len(self.plan.results) == before:
             self.plan.results.append(
                 Result(
@@ -354,6 +356,14 @@ class Planner:
                     "no checks: " f"the subject {self.subject.name!r} has no configuration on this port",
                 )
             )
+
+    def _no_templates(self, port: Port) -> None:
+        """The subject is judged by its claims; there is no template that family PO could look at."""
+        for requirement in self.requirements.values():
+            for check in requirement.checks if requirement.program == "po" else ():
+                where = (port.name, self.subject.name, "-", 0, min(port.os_pages), Runner.EMULATED.value)
+                why = "the subject has no templates"
+                self.plan.results.append(Result(requirement.id, check, "*", *where, Verdict.NA.value, why))
 
     def _expected(self, c: Configuration) -> dict[str, str]:
         """The checks that a configuration should run, by the requirements alone: id -> requirement."""

@@ -14,7 +14,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import __version__, build, manifest, plan, plugin, profile, report, requirements, results, tools, verdict
+from . import (
+    __version__,
+    build,
+    manifest,
+    plan,
+    plugin,
+    profile,
+    report,
+    requirements,
+    results,
+    subjects,
+    tools,
+    verdict,
+)
 from .gate import judge, sarif, shards
 from .model import ALLOC, Result, Runner, Subject, TemplateSet, Verdict
 from .tree import Tree, load_expectations, load_tree, surroundings_of
@@ -103,7 +116,7 @@ def prepare(options: Options, note: Callable[[str], None]) -> tuple[Tree, plan.P
     subject = _subject(options, tree)
     ports = tree.selected(options.chosen)
     if not options.chosen.ports and not subject.everywhere:
-        ports = [port for port in ports if any(s.port.name == port.name for s in subject.template_sets)]
+        ports = [port for port in ports if port.name in subject.objects]
     found = tools.find()
     names = {port.name for port in ports}
     sets = [s for s in subject.template_sets if s.port.name in names]
@@ -111,9 +124,14 @@ def prepare(options: Options, note: Callable[[str], None]) -> tuple[Tree, plan.P
     note("building")
     units = plan.units(sets, options.chosen)
     allocators = [
-        p for p in ports if "allocator" in subject.claims and plan.wants_any_alloc(p, subject, options.chosen)
+        p
+        for p in ports
+        if p.name in subject.objects
+        and subjects.allocates(subject)
+        and plan.wants_any_alloc(p, subject, options.chosen)
     ]
     built = build.build(options.root, options.build, found, units, subject, options.workers, allocators)
+    subjects.refuse_unlinked(subject, {**built.errors, **built.alloc_errors})
     note("planning")
     planner = plan.Planner(
         options.root, subject, tree.requirements, host_checks, options.chosen, options.seed, options.seconds

@@ -55,7 +55,7 @@ def surroundings_of(
     except tools.ToolError:
         llvm_mc = ""
     subject, checkout = str(header.get("subject")), header.get("checkout")
-    repeated = ["run"] if subject == "ref" else ["check-templates", "--manifest", subject]
+    repeated = ["run"] if subject == "ref" else ["run", "--subject", subject]
     repeated += ["--checkout", checkout] if checkout else []
     repeated += ["--profile", tree.profile.name] if tree.profile.name != "conform" else []
     return report.Surroundings(root, tree.ports, tree.requirements, header, triples, llvm_mc, tuple(repeated))
