@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Sequence
 
 from . import objects, subjects, templates
-from .model import Port, Reach, Rule, Subject, Template, TemplateSet, Unshown
+from .model import Library, Port, Reach, Rule, Subject, Template, TemplateSet, Unshown
 from .source import PORT_SCHEMA, SUBJECT_SCHEMA, ManifestError, Source, Where
 
 __all__ = ["ManifestError", "discover_ports", "load_port", "load_subject", "subject_path"]
@@ -82,6 +82,7 @@ def load_port(path: Path, root: Path, cache: Path | None = None, kinds: template
             for u in data.get("unshown", ())
         ),
         syscalls={name: number for table in data.get("syscalls", {}).values() for name, number in table.items()},
+        hosted=Library(data["hosted"]["triple"], tuple(data["hosted"]["packages"])) if "hosted" in data else None,
     )
     _variants(port, kinds, data, top)  # the templates are checked with the port, not with the first subject
     return port
@@ -216,6 +217,8 @@ def load_subject(
             raise (top / "claims" / index).error(f"unknown claim {claim!r}", f"known are {', '.join(claims)}")
         if claim in data["claims"][:index]:
             raise (top / "claims" / index).error(f"{claim!r} is there twice", "remove one")
+    if data.get("libraries") and not data.get("hosted"):
+        raise (top / "libraries").error("is there without a C library", "say `hosted = true`, or name `objects`")
     tables: dict[str, dict[str, Any]] = data.get("ports") or {name: {} for name in ports}
     sets: list[TemplateSet] = []
     prebuilt: dict[str, tuple[Path, ...]] = {}
@@ -280,4 +283,6 @@ def load_subject(
         template_sets=tuple(sets),
         everywhere="ports" not in data,
         objects=prebuilt,
+        hosted=data.get("hosted", False),
+        libraries=tuple(data.get("libraries", ())),
     )

@@ -169,6 +169,14 @@ class Unshown:
 
 
 @dataclass(frozen=True)
+class Library:
+    """The C library that hosted subjects are linked against on a port."""
+
+    triple: str
+    packages: tuple[str, ...]  # of Debian, that bring it
+
+
+@dataclass(frozen=True)
 class Port:
     name: str
     directory: Path  # arch/<port>
@@ -196,6 +204,7 @@ class Port:
     rules: tuple[Rule, ...]
     unshown: tuple[Unshown, ...] = ()
     syscalls: dict[str, int] = field(default_factory=dict)  # that change what is mapped and by whom: name -> number
+    hosted: Library | None = None  # there is none: hosted subjects do not run there
 
 
 @dataclass(frozen=True)
@@ -232,7 +241,8 @@ class Subject:
     template_sets: tuple[TemplateSet, ...]
     everywhere: bool = True  # on every port of the tree; False: on those that its manifest names
     objects: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)  # by port that it covers: prebuilt ones
-    hosted: bool = False  # has a C library
+    hosted: bool = False  # needs a C library
+    libraries: tuple[str, ...] = ()  # that a hosted subject is linked with besides
 
     @property
     def alone(self) -> bool:

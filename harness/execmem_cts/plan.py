@@ -101,6 +101,7 @@ class Plan:
     checks: dict[str, str] = field(default_factory=dict)  # what programs and oracles have: id -> requirement
     texts: dict[str, str] = field(default_factory=dict)
     sets: list[TemplateSet] = field(default_factory=list)  # of the ports in it
+    notes: list[str] = field(default_factory=list)  # of the subject, to be told with the results
     natively: dict[str, str] = field(default_factory=dict)  # port -> "" where it runs natively, else why not
 
 

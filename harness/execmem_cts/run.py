@@ -17,6 +17,7 @@ from typing import Any
 from . import (
     __version__,
     build,
+    hosted,
     manifest,
     plan,
     plugin,
@@ -130,6 +131,8 @@ def prepare(options: Options, note: Callable[[str], None]) -> tuple[Tree, plan.P
         and subjects.allocates(subject)
         and plan.wants_any_alloc(p, subject, options.chosen)
     ]
+    if subject.hosted:
+        hosted.check(subject, [p for p in ports if p.name in subject.objects], found)
     built = build.build(options.root, options.build, found, units, subject, options.workers, allocators)
     subjects.refuse_unlinked(subject, {**built.errors, **built.alloc_errors})
     note("planning")
@@ -138,6 +141,7 @@ def prepare(options: Options, note: Callable[[str], None]) -> tuple[Tree, plan.P
     )
     made = planner.make(built, ports)
     made.sets = sets
+    made.notes = hosted.notes(subject, options.root, options.build)
     if built.programs and all(planner.listed.values()):  # a program that cannot be asked says so in its results
         programs = {"po"} | ({"abi"} if built.abi else set()) | ({"alloc"} if built.alloc else set())
         for problem in requirements.lint(tree.requirements, made.checks, programs):
@@ -167,6 +171,7 @@ def _header(options: Options, tree: Tree, made: plan.Plan, found: tools.Tools, p
         "templates": sarif.places(made.sets, options.root),
         "command": shards.without(sys.argv[1:]),
     }
+    header |= {"notes": made.notes} if made.notes else {}
     return header | ({"shard": str(options.shard)} if options.shard else {})
 
 
