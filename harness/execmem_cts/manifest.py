@@ -163,7 +163,7 @@ subject_path = subjects.find
 def _files(patterns: Sequence[str], base: Path, checkout: Path | None, where: Where, what: str) -> tuple[Path, ...]:
     found: list[Path] = []
     for index, pattern in enumerate(patterns):
-        mend = f"paths are relative to {base}"
+        mend = "install what brings it" if Path(pattern).is_absolute() else f"paths are relative to {base}"
         if "{checkout}" in pattern:
             if checkout is None:
                 raise (where / index).error(
