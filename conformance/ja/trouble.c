@@ -12,14 +12,23 @@
 
 /* What a child learns for the check: the calls that a life makes, by kind. */
 struct lesson {
-	unsigned count;
+	unsigned count, met; /* met: how many were refused, of all that were to be */
 	enum watch_kind kinds[CALLS_MOST];
 };
 static struct lesson *lesson; /* shared with children */
 
-/* What a child is to refuse: the k-th call from creation on, with this errno. 0: none. */
-static unsigned long refused_call;
+/* What is to be refused: this call from creation on, if it is of this kind, with this errno. 0: none. */
+static unsigned refused_call, calls;
+static enum watch_kind refused_kind;
 static int refused_with;
+
+static int refuse(const struct watch_call *call)
+{
+	if (++calls != refused_call || call->kind != refused_kind)
+		return 0;
+	lesson->met++;
+	return -refused_with;
+}
 
 enum step { CREATE = 1, ALLOCATE, WRITE, RUN, RELEASE, DESTROY, LEFT };
 
@@ -40,8 +49,8 @@ static int live(void)
 	struct subject_block block;
 
 	watch_begin();
-	if (refused_call)
-		watch_fail(refused_call, refused_with);
+	calls = 0;
+	watch.refuse = refuse;
 	AGAIN(CREATE, blocks_create(&blocks));
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		AGAIN(ALLOCATE, BLOCKS(allocate)(blocks, sizes[i], &block));
@@ -78,17 +87,25 @@ static int learn(void)
 
 CHECK(ja_refused, "JA-011", "a call that the system refuses is reported or made up for, and what was asked works again")
 {
+	unsigned tried = 0;
+
 	if (!alloc_claims("blocks blocks-os-table"))
 		return;
 	if (!lesson)
 		lesson = (struct lesson *)(void *)os_share(sizeof(*lesson));
-	lesson->count = 0;
+	lesson->count = lesson->met = 0;
 	refused_call = 0;
+	/* What it does once in a process is done then. */
+	MUST(!check_claimed("blocks-destroy") || lives(live, "an allocator lives where nothing is refused"));
 	MUST(lives(learn, "an allocator lives where nothing is refused"));
 	MUST(CHECK_TRUE(lesson->count != 0, "calls are made"));
-	for (unsigned k = 1; k <= lesson->count; k++)
+	for (unsigned k = 1; k <= lesson->count; k++) {
+		/* close(2): Linux frees the descriptor whatever it answers, so that nothing can be made good. */
+		if (lesson->kinds[k - 1] == WATCH_FILE_CLOSE)
+			continue;
 		for (const int *error = ft_errors(lesson->kinds[k - 1]); *error; error++) {
 			refused_call = k;
+			refused_kind = lesson->kinds[k - 1];
 			refused_with = *error;
 			check_note("refused", watch_name[lesson->kinds[k - 1]]);
 			check_note_number("refused_call", k);
@@ -96,7 +113,11 @@ CHECK(ja_refused, "JA-011", "a call that the system refuses is reported or made 
 			check_note("steps",
 				   "1 create, 2 allocate, 3 write, 4 run, 5 release, 6 destroy, 7 nothing is left");
 			MUST(lives(live, "an allocator lives through a refused call"));
+			tried++;
 		}
+	}
+	/* Where the system puts things decides whether a call is needed: a few may be missed. */
+	(void)CHECK_TRUE(lesson->met > tried / 2, "calls are refused");
 }
 
 static int live_denied(void)
