@@ -286,7 +286,8 @@ def _families(root: Path, program: str) -> list[str]:
 
 def _add_subject(builder: Builder, port: Port, subject: Subject) -> list[str]:
     own = f"{builder.relative(builder.directory)}/{port.name}/{subject.name}/obj"
-    includes = [part for path in subject.include_directories for part in ("-I", builder.relative(path))]
+    folders = (*subject.port_includes.get(port.name, ()), *subject.include_directories)
+    includes = [part for path in folders for part in ("-I", builder.relative(path))]
     outputs = {source: f"{own}/{_object_name(builder.relative(source))}.o" for source in subject.sources}
     if subject.hosted:
         flags = [*_includes(port, builder.root), *includes]

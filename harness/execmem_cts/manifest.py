@@ -222,6 +222,7 @@ def load_subject(
     tables: dict[str, dict[str, Any]] = data.get("ports") or {name: {} for name in ports}
     sets: list[TemplateSet] = []
     prebuilt: dict[str, tuple[Path, ...]] = {}
+    port_includes: dict[str, tuple[Path, ...]] = {}
     kinds = templates.Kinds(root, cache)
     shared = data.get("decode", {}).get("rules", [])
     for name, table in tables.items():
@@ -233,6 +234,10 @@ def load_subject(
         prebuilt[name] = _files(table.get("objects", []), base, checkout, where / "objects", "file")
         for path_of_one in prebuilt[name]:
             objects.check(path_of_one, ports[name], where / "objects")
+        includes = _files(
+            table.get("include_directories", []), base, checkout, where / "include_directories", "directory"
+        )
+        port_includes[name] = includes
         if not subjects.has_templates(data, table):
             continue
         own = table.get("decode", {}).get("rules", [])
@@ -251,9 +256,6 @@ def load_subject(
             sources = _files(table["sources"], base, checkout, where / "sources", "file")
         else:
             sources = (root / "asm" / f"{name}.S",)
-        includes = _files(
-            table.get("include_directories", []), base, checkout, where / "include_directories", "directory"
-        )
         native = Source(port.directory / "port.toml", root).data
         fixed = table.get("fixed_stub_pages", False)
         for variant in _variants(port, kinds, table, where, native):
@@ -283,6 +285,7 @@ def load_subject(
         template_sets=tuple(sets),
         everywhere="ports" not in data,
         objects=prebuilt,
+        port_includes=port_includes,
         hosted=data.get("hosted", False),
         libraries=tuple(data.get("libraries", ())),
     )

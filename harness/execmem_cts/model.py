@@ -241,6 +241,7 @@ class Subject:
     template_sets: tuple[TemplateSet, ...]
     everywhere: bool = True  # on every port of the tree; False: on those that its manifest names
     objects: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)  # by port that it covers: prebuilt ones
+    port_includes: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)  # by port: of its own sources as well
     hosted: bool = False  # needs a C library
     libraries: tuple[str, ...] = ()  # that a hosted subject is linked with besides
 

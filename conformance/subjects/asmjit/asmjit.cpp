@@ -122,7 +122,7 @@ const subject_blocks_operations blocks_operations = {
 	.make = make,
 };
 
-}
+} // namespace
 
 const struct subject subject = {
 	.version = SUBJECT_VERSION,
