@@ -146,7 +146,7 @@ CHECK(ja_denied, "JA-012", "where memory may not be writable and executable, blo
 
 CHECK(ja_sizes, "JA-013", "sizes that cannot be are refused, and leave the allocator as it was")
 {
-	static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 63, SIZE_MAX - 4095, SIZE_MAX - 65535, SIZE_MAX / 2 + 1};
+	static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 63, SIZE_MAX - 4095, SIZE_MAX - 65535, SIZE_MAX - 16777215};
 	struct subject_blocks *blocks;
 	struct subject_block block;
 
