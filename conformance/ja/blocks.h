@@ -20,12 +20,13 @@ int blocks_create(struct subject_blocks **blocks);
 bool blocks_end(struct subject_blocks *blocks);
 
 /*
- * Blocks of many sizes are taken, written, read and given back in an order at random, `steps` times; in the end all are
+ * Blocks of many sizes are taken, written, and given back in an order at random, `steps` times; in the end all are
  * given back. `after` is called after each step, and ends the walk where it is false; may be null. Asserted: each
- * operation works; a block is as large as was asked for, lies apart from all others, and holds what was written until
- * it is given back.
+ * operation works.
  */
 bool blocks_walk(struct subject_blocks *blocks, unsigned steps, bool (*after)(void));
+/* The same, and asserted: a block is as large as was asked for, lies apart, and holds what was written to it. */
+bool blocks_walk_judged(struct subject_blocks *blocks, unsigned steps);
 
 /* Takes a block of at least `bytes`, writes a function that returns `value` to its beginning. Asserted. */
 bool blocks_put(struct subject_blocks *blocks, size_t bytes, unsigned value, struct subject_block *block);

@@ -54,7 +54,7 @@ CHECK(ja_apart, "JA-002", "blocks are as large as was asked for, lie apart, and 
 	if (!alloc_claims("blocks"))
 		return;
 	MUST((blocks = blocks_make()) != NULL);
-	MUST(blocks_walk(blocks, 4 * STEPS, NULL));
+	MUST(blocks_walk_judged(blocks, 4 * STEPS));
 	(void)blocks_end(blocks);
 }
 
