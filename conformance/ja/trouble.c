@@ -5,26 +5,25 @@
 #include "blocks.h"
 #include "os.h"
 
-#define CALLS_MOST 200
-#define FUNCTION   77 /* what code returns */
+#define FUNCTION 77 /* what code returns */
 
 /* ---- Refused calls ---- */
 
-/* What a child learns for the check: the calls that a life makes, by kind. */
+/* What a child learns for the check: how many calls of each kind a life makes. */
 struct lesson {
-	unsigned count, met; /* met: how many were refused, of all that were to be */
-	enum watch_kind kinds[CALLS_MOST];
+	unsigned of_kind[WATCH_KIND_COUNT];
+	unsigned met; /* how many were refused, of all that were to be */
 };
 static struct lesson *lesson; /* shared with children */
 
-/* What is to be refused: this call from creation on, if it is of this kind, with this errno. 0: none. */
-static unsigned refused_call, calls;
+/* What is to be refused: the call of this number among those of its kind, from creation on. 0: none. */
 static enum watch_kind refused_kind;
+static unsigned refused_call, calls;
 static int refused_with;
 
 static int refuse(const struct watch_call *call)
 {
-	if (++calls != refused_call || call->kind != refused_kind)
+	if (call->kind != refused_kind || ++calls != refused_call)
 		return 0;
 	lesson->met++;
 	return -refused_with;
@@ -79,10 +78,28 @@ static int learn(void)
 {
 	const int step = live();
 
-	for (unsigned long i = 0; i < watch.recorded && lesson->count < CALLS_MOST; i++)
-		if (watch_call_at(i)->kind != WATCH_PROBE_RUN)
-			lesson->kinds[lesson->count++] = watch_call_at(i)->kind;
+	for (unsigned kind = 0; kind < WATCH_KIND_COUNT; kind++)
+		lesson->of_kind[kind] = (unsigned)watch.of_kind[kind];
 	return step;
+}
+
+/* Refuses each call of a kind, with each errno. *tried: how many. */
+static bool refuse_each(enum watch_kind kind, unsigned *tried)
+{
+	refused_kind = kind;
+	for (refused_call = 1; refused_call <= lesson->of_kind[kind]; refused_call++)
+		for (const int *error = ft_errors(kind); *error; error++) {
+			refused_with = *error;
+			check_note("refused", watch_name[kind]);
+			check_note_number("refused_call", refused_call);
+			check_note_number("with_errno", (uint64_t)*error);
+			check_note("steps",
+				   "1 create, 2 allocate, 3 write, 4 run, 5 release, 6 destroy, 7 nothing is left");
+			if (!lives(live, "an allocator lives through a refused call"))
+				return false;
+			++*tried;
+		}
+	return true;
 }
 
 CHECK(ja_refused, "JA-011", "a call that the system refuses is reported or made up for, and what was asked works again")
@@ -93,28 +110,15 @@ CHECK(ja_refused, "JA-011", "a call that the system refuses is reported or made 
 		return;
 	if (!lesson)
 		lesson = (struct lesson *)(void *)os_share(sizeof(*lesson));
-	lesson->count = lesson->met = 0;
+	*lesson = (struct lesson){.met = 0};
 	refused_call = 0;
 	/* What it does once in a process is done then. */
 	MUST(!check_claimed("blocks-destroy") || lives(live, "an allocator lives where nothing is refused"));
 	MUST(lives(learn, "an allocator lives where nothing is refused"));
-	MUST(CHECK_TRUE(lesson->count != 0, "calls are made"));
-	for (unsigned k = 1; k <= lesson->count; k++) {
+	for (unsigned kind = 0; kind < WATCH_KIND_COUNT; kind++) {
 		/* close(2): Linux frees the descriptor whatever it answers, so that nothing can be made good. */
-		if (lesson->kinds[k - 1] == WATCH_FILE_CLOSE)
-			continue;
-		for (const int *error = ft_errors(lesson->kinds[k - 1]); *error; error++) {
-			refused_call = k;
-			refused_kind = lesson->kinds[k - 1];
-			refused_with = *error;
-			check_note("refused", watch_name[lesson->kinds[k - 1]]);
-			check_note_number("refused_call", k);
-			check_note_number("with_errno", (uint64_t)*error);
-			check_note("steps",
-				   "1 create, 2 allocate, 3 write, 4 run, 5 release, 6 destroy, 7 nothing is left");
-			MUST(lives(live, "an allocator lives through a refused call"));
-			tried++;
-		}
+		if (kind != WATCH_FILE_CLOSE)
+			MUST(refuse_each((enum watch_kind)kind, &tried));
 	}
 	/* Where the system puts things decides whether a call is needed: a few may be missed. */
 	(void)CHECK_TRUE(lesson->met > tried / 2, "calls are refused");
