@@ -52,13 +52,25 @@ def check(subject: Subject, ports: Iterable[Port], tools: Tools) -> None:
                 f"{port.directory / 'port.toml'} has no [hosted]; add it, or leave the port out of [ports]"
             )
         triple, packages = port.hosted.triple, " ".join(port.hosted.packages)
-        for name in ("crt1.o", "libc.a", "libgcc.a", *(f"lib{library}.a" for library in subject.libraries)):
-            argv = [tools.clang, f"--target={triple}", f"-print-file-name={name}"]
-            if not Path(subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()).is_file():
+        for name in ("crt1.o", "libc.a", "libgcc.a"):
+            if not _there(tools, triple, name):
                 raise ToolError(
                     f"{subject.name} on {port.name}: no {name} for {triple}; "
                     f"install it: apt-get install --no-install-recommends {packages}"
                 )
+        for library in subject.libraries:
+            if not _there(tools, triple, f"lib{library}.a"):
+                raise ManifestError(
+                    f"{subject.manifest}: libraries: no lib{library}.a for {triple}; "
+                    "install the package that brings it, or name the file in `objects` of the port"
+                )
+
+
+def _there(tools: Tools, triple: str, name: str) -> bool:
+    """Does the compiler find a file of the C library, or beside it?"""
+    argv = [tools.clang, f"--target={triple}", f"-print-file-name={name}"]
+    found = subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
+    return Path(found).is_file()
 
 
 def compiled(builder: Builder, port: Port, subject: Subject, source: Path, output: str, flags: Sequence[str]) -> str:

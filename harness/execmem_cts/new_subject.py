@@ -129,9 +129,15 @@ def _parameters(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _function(header: str, operation: str, prefix: str) -> Function:
+def _table(header: str, kind: str) -> str:
+    """The members of a structure that a header defines."""
+    found = re.search(rf"^struct {kind} \{{(.*?)^\}};", header, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+def _function(table: str, operation: str, prefix: str) -> Function:
     declared = re.search(
-        rf"^\t(?P<result>[\w ]+?[ *]+)\(\*{operation}\)\((?P<parameters>.*?)\);", header, re.MULTILINE | re.DOTALL
+        rf"^\t(?P<result>[\w ]+?[ *]+)\(\*{operation}\)\((?P<parameters>.*?)\);", table, re.MULTILINE | re.DOTALL
     )
     if not declared:
         raise ManifestError(f"conformance/subject*.h: no declaration of {operation} was found; declare it in one piece")
@@ -155,14 +161,15 @@ def _layers(root: Path, claims: Sequence[str], hosted: bool) -> tuple[list[str],
     for claim in claims:
         for header, names in subjects.operations(root)[claim].items():
             if header == "subject.h":
-                single += [_function(texts[header], name, "") for name in names]
+                single += [_function(_table(texts[header], "subject"), name, "") for name in names]
                 continue
             kind = re.search(r"^struct (subject_\w+_operations) \{", texts[header], re.MULTILINE)
             member = kind and re.search(rf"const struct {kind[1]} \*(\w+);", texts["subject.h"])
             if not kind or not member:
                 raise ManifestError(f"conformance/{header}: no table of operations that struct subject names")
             layer = layers.setdefault(header, Layer(kind[1], member[1], []))
-            layer.functions += [_function(texts[header], name, f"{member[1]}_") for name in names]
+            table = _table(texts[header], kind[1])
+            layer.functions += [_function(table, name, f"{member[1]}_") for name in names]
     return sorted({"subject.h", *layers}), list(layers.values()), single
 
 

@@ -78,6 +78,6 @@ def undefined(path: Path) -> frozenset[str]:
         for section in ELFFile(io.BytesIO(data)).iter_sections():
             if isinstance(section, SymbolTableSection):
                 for symbol in section.iter_symbols():
-                    there = symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_info"]["bind"] != "STB_LOCAL"
-                    (defined if there else asked).add(symbol.name)
+                    if symbol["st_info"]["bind"] != "STB_LOCAL":
+                        (asked if symbol["st_shndx"] == "SHN_UNDEF" else defined).add(symbol.name)
     return frozenset(asked - defined - {""})
