@@ -9,6 +9,7 @@
 #include "report.h"
 #include "subject.h"
 #include "subject_allocator.h"
+#include "subject_blocks.h"
 #include "subject_code_heap.h"
 #include "subject_release.h"
 #include "subject_stub_heap.h"
@@ -160,20 +161,24 @@ static bool claims_agree(void)
 	static const struct subject_code_heap_operations no_code_heap;
 	static const struct subject_stub_heap_operations no_stub_heap;
 	static const struct subject_release_operations no_release;
+	static const struct subject_blocks_operations no_blocks;
 	const struct subject_allocator_operations *allocator = subject.allocator ? subject.allocator : &no_allocator;
 	const struct subject_code_heap_operations *code_heap = subject.code_heap ? subject.code_heap : &no_code_heap;
 	const struct subject_stub_heap_operations *stub_heap = subject.stub_heap ? subject.stub_heap : &no_stub_heap;
 	const struct subject_release_operations *release = subject.release ? subject.release : &no_release;
+	const struct subject_blocks_operations *blocks = subject.blocks ? subject.blocks : &no_blocks;
 
 #define AGREES(layer_, operation_, claim_)   &&agrees(claim_, #operation_, (layer_)->operation_ != NULL)
 #define ALLOCATOR_AGREES(operation_, claim_) AGREES(allocator, operation_, claim_)
 #define CODE_HEAP_AGREES(operation_, claim_) AGREES(code_heap, operation_, claim_)
 #define STUB_HEAP_AGREES(operation_, claim_) AGREES(stub_heap, operation_, claim_)
 #define RELEASE_AGREES(operation_, claim_)   AGREES(release, operation_, claim_)
+#define BLOCKS_AGREES(operation_, claim_)    AGREES(blocks, operation_, claim_)
 	return agrees("stub-pages", NULL, subject.fill_stub_page != NULL) &&
 	       agrees("stub-page-size", NULL, subject.stub_page_size != NULL) SUBJECT_ALLOCATOR_CLAIMS(ALLOCATOR_AGREES)
 		       SUBJECT_CODE_HEAP_CLAIMS(CODE_HEAP_AGREES) SUBJECT_STUB_HEAP_CLAIMS(STUB_HEAP_AGREES)
-			       SUBJECT_RELEASE_CLAIMS(RELEASE_AGREES);
+			       SUBJECT_RELEASE_CLAIMS(RELEASE_AGREES) SUBJECT_BLOCKS_CLAIMS(BLOCKS_AGREES);
+#undef BLOCKS_AGREES
 #undef RELEASE_AGREES
 #undef STUB_HEAP_AGREES
 #undef CODE_HEAP_AGREES

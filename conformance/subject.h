@@ -11,7 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SUBJECT_VERSION 2
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SUBJECT_VERSION 3
 
 enum subject_role {
 	SUBJECT_TARGET, /* a code address, with its mode bit */
@@ -91,6 +95,7 @@ extern const size_t subject_stub_page;     /* bytes */
 extern const size_t subject_stub_pages[];  /* every declared stub page size of this variant; ends with 0 */
 extern const char *const subject_claims[]; /* null-terminated */
 extern const char *const subject_name;
+extern const bool subject_hosted; /* there is a C library in the program, which maps memory of its own */
 /* For each general register: is it an argument register, must it be preserved, does the call stub own it? */
 extern const uint8_t subject_general_class[];
 extern const uint8_t subject_vector_class[];
@@ -105,6 +110,7 @@ struct subject_allocator_operations; /* subject_allocator.h */
 struct subject_code_heap_operations; /* subject_code_heap.h */
 struct subject_stub_heap_operations; /* subject_stub_heap.h */
 struct subject_release_operations;   /* subject_release.h */
+struct subject_blocks_operations;    /* subject_blocks.h */
 
 struct subject {
 	uint32_t version; /* SUBJECT_VERSION */
@@ -125,7 +131,13 @@ struct subject {
 	const struct subject_code_heap_operations *code_heap;
 	const struct subject_stub_heap_operations *stub_heap;
 	const struct subject_release_operations *release;
+	/* Claims of allocators that hand out blocks. */
+	const struct subject_blocks_operations *blocks;
 };
 extern const struct subject subject;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

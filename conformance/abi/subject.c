@@ -9,4 +9,5 @@ const size_t subject_stub_page = 0;
 const size_t subject_stub_pages[] = {0};
 const char *const subject_claims[] = {0};
 const char *const subject_name = "none";
+const bool subject_hosted = false;
 const struct subject subject = {.version = SUBJECT_VERSION};

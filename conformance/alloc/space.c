@@ -143,13 +143,31 @@ bool space_free(uintptr_t start, size_t bytes)
 
 /* ---- Files ---- */
 
+static bool is_mapped(int file)
+{
+	for (unsigned i = 0; i < space.count; i++)
+		if (space.extents[i].file == file)
+			return true;
+	return false;
+}
+
+/* One that is closed and of which nothing is mapped; else there is no room. */
+static int space_file_forgotten(void)
+{
+	for (int i = 0; i < SPACE_FILES_MOST; i++)
+		if (space.files[i].descriptor < 0 && !is_mapped(i))
+			return i;
+	check_broken("the model has no room for another file", SPACE_FILES_MOST);
+}
+
 int space_file_open(int descriptor)
 {
+	int index;
+
 	forget_files();
-	if (space.file_count == SPACE_FILES_MOST)
-		check_broken("the model has no room for another file", SPACE_FILES_MOST);
-	space.files[space.file_count] = (struct space_file){descriptor, 0, 0};
-	return (int)space.file_count++;
+	index = space.file_count < SPACE_FILES_MOST ? (int)space.file_count++ : space_file_forgotten();
+	space.files[index] = (struct space_file){descriptor, 0, 0};
+	return index;
 }
 
 int space_file_of(int descriptor)

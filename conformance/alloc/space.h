@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define SPACE_EXTENTS_MOST 4096
-#define SPACE_FILES_MOST   32
+#define SPACE_FILES_MOST   256
 #define SPACE_NO_FILE      (-1)
 
 struct space_extent {

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import generate, requirements
+from . import generate, hosted, requirements
 from .model import ALLOC, Port, Subject, TemplateSet
 from .tools import Tools
 
@@ -39,6 +39,8 @@ rule cc
   deps = gcc
 rule ld
   command = {lld} @$out.rsp 2> $out.err
+rule hosted
+  command = {clang} @$out.rsp 2> $out.err
 """
 
 
@@ -229,17 +231,25 @@ def _add_templates(builder: Builder, unit: Unit) -> str:
     return builder.edge("ld", f"{base}/templates.o", objects, ["-r", *objects, "-o", f"{base}/templates.o"])
 
 
+def _includes(port: Port, root: Path) -> list[str]:
+    return ["-I", "arch", "-I", os.path.relpath(port.directory, root), "-I", "conformance"]
+
+
 def _port_flags(port: Port, root: Path) -> list[str]:
-    directory = os.path.relpath(port.directory, root)
-    return [*COMPILE, "-I", "arch", "-I", directory, "-I", "conformance"]
+    return [*COMPILE, *_includes(port, root)]
 
 
-def _add_port(builder: Builder, port: Port, patterns: Sequence[str]) -> list[str]:
-    """The objects that every program of a kind shares on a port: its own files, and what the patterns find."""
-    base = f"{builder.relative(builder.directory)}/{port.name}/obj"
-    flags = [*_port_flags(port, builder.root), "-I", "asm", *port.compile_flags]
+def _add_port(
+    builder: Builder, port: Port, patterns: Sequence[str], own: Sequence[str] = (), name: str = "obj", ports: str = "*.[cS]"
+) -> list[str]:
+    """The objects that every program of a kind shares on a port: what the patterns find, and of its own files `ports`.
+
+    `own`: flags of the kind `name` of them.
+    """
+    base = f"{builder.relative(builder.directory)}/{port.name}/{name}"
+    flags = [*_port_flags(port, builder.root), "-I", "asm", *port.compile_flags, *own]
     objects = []
-    for source in [*_sources(builder.root, *patterns), *_sources(port.directory, "*.c", "*.S")]:
+    for source in [*_sources(builder.root, *patterns), *_sources(port.directory, ports)]:
         name = _object_name(builder.relative(source))
         objects.append(builder.compile(port, source, f"{base}/{name}.o", flags))
     return objects
@@ -252,35 +262,53 @@ def _link(builder: Builder, output: str, objects: Sequence[str]) -> str:
 _RUNTIME = ("arch/*.c", "conformance/*.c")
 
 
+def _link_subject(builder: Builder, port: Port, subject: Subject, output: str, objects: Sequence[str]) -> str:
+    return hosted.link(builder, port, subject, output, objects) if subject.hosted else _link(builder, output, objects)
+
+
+def _add_suite(builder: Builder, port: Port, subject: Subject, program: str) -> list[str]:
+    """The objects of a program that are the suite's: what starts it, and the checks of its families."""
+    families = _families(builder.root, program)
+    if not subject.hosted:
+        return _add_port(builder, port, [*_RUNTIME, *families])
+    found = _add_port(builder, port, [*_RUNTIME, f"{hosted.FOLDER}/*.c", *families], ports="*.c")
+    found = [name for name in found if not name.endswith(f"/{_object_name(hosted.OWN)}.o")]
+    return found + _add_port(builder, port, (), [hosted.START], "hosted", "*.S")
+
+
 def _families(root: Path, program: str) -> list[str]:
     """Where the checks of a program are. A folder that no requirement knows is po's, so that the lint finds it."""
     known = requirements.load(root)
     mine = requirements.folders(known, program)
     others = set().union(*(requirements.folders(known, p) for p in requirements.PROGRAMS if p != program))
-    there = {path.parent.name for path in (root / "conformance").glob("*/*.c")} - {"plugin"}
+    there = {path.parent.name for path in (root / "conformance").glob("*/*.c")} - {"plugin", hosted.FOLDER.name}
     found = there & mine if program != "po" else there - others
     return [f"conformance/{folder}/*.c" for folder in sorted(found)]
 
 
 def _add_subject(builder: Builder, port: Port, subject: Subject) -> list[str]:
     own = f"{builder.relative(builder.directory)}/{port.name}/{subject.name}/obj"
-    includes = [part for path in subject.include_directories for part in ("-I", builder.relative(path))]
-    flags = [*_port_flags(port, builder.root), *includes, *subject.compile_flags, *port.compile_flags]
-    return [
-        builder.compile(port, source, f"{own}/{_object_name(builder.relative(source))}.o", flags)
-        for source in subject.sources
-    ]
+    folders = (*subject.port_includes.get(port.name, ()), *subject.include_directories)
+    includes = [part for path in folders for part in ("-I", builder.relative(path))]
+    outputs = {source: f"{own}/{_object_name(builder.relative(source))}.o" for source in subject.sources}
+    if subject.hosted:
+        flags = [*_includes(port, builder.root), *includes]
+        compiled = [hosted.compiled(builder, port, subject, s, output, flags) for s, output in outputs.items()]
+    else:
+        flags = [*_port_flags(port, builder.root), *includes, *subject.compile_flags, *port.compile_flags]
+        compiled = [builder.compile(port, source, output, flags) for source, output in outputs.items()]
+    return compiled + [builder.relative(path) for path in subject.objects.get(port.name, ())]
 
 
 def _add_program(builder: Builder, unit: Unit, subject: Subject) -> str:
     port, root = unit.template_set.port, builder.root
     base = f"{builder.relative(builder.directory)}/{unit.key}"
-    objects = _add_port(builder, port, [*_RUNTIME, *_families(root, "po")])
+    objects = _add_suite(builder, port, subject, "po")
     objects += _add_subject(builder, port, subject)
     manifest = builder.directory / unit.key / "manifest.c"
     plain = [*_port_flags(port, root), *port.compile_flags]
     objects.append(builder.compile(port, manifest, f"{base}/manifest.o", plain))
-    return _link(builder, f"{base}/po", [*objects, f"{base}/templates.o"])
+    return _link_subject(builder, port, subject, f"{base}/po", [*objects, f"{base}/templates.o"])
 
 
 def _add_alloc(builder: Builder, port: Port, subject: Subject) -> str:
@@ -288,11 +316,11 @@ def _add_alloc(builder: Builder, port: Port, subject: Subject) -> str:
     directory = builder.directory / port.name / subject.name / ALLOC
     base = builder.relative(directory)
     write_if_changed(directory / "manifest.c", generate.claims(port, subject))
-    objects = _add_port(builder, port, [*_RUNTIME, *_families(builder.root, ALLOC)])
+    objects = _add_suite(builder, port, subject, ALLOC)
     objects += _add_subject(builder, port, subject)
     plain = [*_port_flags(port, builder.root), *port.compile_flags]
     objects.append(builder.compile(port, directory / "manifest.c", f"{base}/manifest.o", plain))
-    return _link(builder, f"{base}/{ALLOC}", objects)
+    return _link_subject(builder, port, subject, f"{base}/{ALLOC}", objects)
 
 
 def _add_abi(builder: Builder, port: Port) -> str | None:

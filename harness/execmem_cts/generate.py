@@ -89,6 +89,7 @@ const size_t subject_stub_page = {{ stub_page }};
 const size_t subject_stub_pages[] = { {%- for s in stub_pages %}{{ s }}, {% endfor -%} 0};
 const char *const subject_claims[] = { {%- for c in claims %}{{ c }}, {% endfor -%} 0};
 const char *const subject_name = {{ name }};
+const bool subject_hosted = {{ "true" if hosted else "false" }};
 const char *const subject_general_name[] = { {{- general | join(", ") -}} };
 const uint8_t subject_general_class[] = { {{- general_class | join(", ") -}} };
 const char *const subject_vector_name[] = { {{- vector | join(", ") or "0" -}} };
@@ -273,6 +274,7 @@ def claims(port: Port, subject: Subject) -> str:
         stub_pages=[],
         claims=[_quoted(claim) for claim in subject.claims],
         name=_quoted(subject.name),
+        hosted=subject.hosted,
         templates_alone=False,
         **_registers(port),
     )
@@ -284,7 +286,7 @@ def manifest(template_set: TemplateSet, stub_page: int, subject: Subject, obj: P
     output, stamp = obj.with_name("manifest.c"), obj.with_name("manifest.stamp")
     state = obj.stat()
     here = Path(__file__).parent
-    inputs = [template_set, stub_page, subject.claims, bool(subject.sources), state.st_mtime_ns, state.st_size]
+    inputs = [template_set, stub_page, subject.claims, subject.alone, subject.hosted, state.st_mtime_ns, state.st_size]
     inputs += [(here / name).stat().st_mtime_ns for name in _STAMPED]
     digest = hashlib.sha256(repr(inputs).encode()).hexdigest()
     if output.exists() and stamp.exists() and stamp.read_text() == digest:
@@ -301,7 +303,8 @@ def manifest(template_set: TemplateSet, stub_page: int, subject: Subject, obj: P
         stub_pages=template_set.stub_pages,
         claims=[_quoted(claim) for claim in subject.claims],
         name=_quoted(subject.name),
-        templates_alone=not subject.sources,
+        hosted=subject.hosted,
+        templates_alone=subject.alone,
         **_registers(port),
     )
     from .build import write_if_changed

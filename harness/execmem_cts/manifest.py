@@ -11,41 +11,11 @@ import re
 from pathlib import Path
 from typing import Any, Sequence
 
-from . import port_path, templates
-from .model import Port, Reach, Rule, Subject, Template, TemplateSet, Unshown
+from . import objects, port_path, subjects, templates
+from .model import Library, Port, Reach, Rule, Subject, Template, TemplateSet, Unshown
 from .source import PORT_SCHEMA, SUBJECT_SCHEMA, ManifestError, Source, Where
 
 __all__ = ["ManifestError", "discover_ports", "load_port", "load_subject", "subject_path"]
-
-# The claims of subject.h, and of the subject_*.h of each layer.
-CLAIMS = (
-    "stub-pages",
-    "stub-page-size",
-    "allocator",
-    "os-table",
-    "backends",
-    "refusals",
-    "near",
-    "lookup",
-    "publish-many",
-    "rw-cache",
-    "stats",
-    "emulation",
-    "fork",
-    "stub-heap",
-    "stub-shared-code",
-    "stub-cache",
-    "stub-trim",
-    "stub-release",
-    "release-decisions",
-    "release-class",
-    "release-heap",
-    "code-heap",
-    "code-near",
-    "code-shrink",
-    "code-find",
-    "code-figures",
-)
 
 
 def discover_ports(root: Path, cache: Path | None = None) -> dict[str, Port]:
@@ -110,6 +80,7 @@ def load_port(path: Path, root: Path, cache: Path | None = None, kinds: template
             for u in data.get("unshown", ())
         ),
         syscalls={name: number for table in data.get("syscalls", {}).values() for name, number in table.items()},
+        hosted=Library(data["hosted"]["triple"], tuple(data["hosted"]["packages"])) if "hosted" in data else None,
     )
     _variants(port, kinds, data, top)  # the templates are checked with the port, not with the first subject
     return port
@@ -184,24 +155,13 @@ def _variants(
     return variants
 
 
-def subject_path(root: Path, name: str) -> Path:
-    """conformance/subjects/<name>/subject.toml, or the path itself where `name` is one."""
-    path = Path(name)
-    if path.suffix == ".toml" or len(path.parts) > 1:
-        return path if path.suffix == ".toml" else path / "subject.toml"
-    found = root / "conformance" / "subjects" / name / "subject.toml"
-    if not found.is_file():
-        names = sorted(p.parent.name for p in (root / "conformance" / "subjects").glob("*/subject.toml"))
-        raise ManifestError(
-            f"--subject {name}: no such subject; there are {', '.join(names)}, or give a path to a manifest"
-        )
-    return found
+subject_path = subjects.find
 
 
 def _files(patterns: Sequence[str], base: Path, checkout: Path | None, where: Where, what: str) -> tuple[Path, ...]:
     found: list[Path] = []
     for index, pattern in enumerate(patterns):
-        mend = f"paths are relative to {base}"
+        mend = "install what brings it" if Path(pattern).is_absolute() else f"paths are relative to {base}"
         if "{checkout}" in pattern:
             if checkout is None:
                 raise (where / index).error(
@@ -249,11 +209,18 @@ def load_subject(
     source = Source(path, root)
     source.validate(root, SUBJECT_SCHEMA, cache)
     data, top, base = source.data, Where(source, ()), path.parent
+    claims = subjects.claims(root)
     for index, claim in enumerate(data.get("claims", [])):
-        if claim not in CLAIMS:
-            raise (top / "claims" / index).error(f"unknown claim {claim!r}", f"known are {', '.join(CLAIMS)}")
+        if claim not in claims:
+            raise (top / "claims" / index).error(f"unknown claim {claim!r}", f"known are {', '.join(claims)}")
+        if claim in data["claims"][:index]:
+            raise (top / "claims" / index).error(f"{claim!r} is there twice", "remove one")
+    if data.get("libraries") and not data.get("hosted"):
+        raise (top / "libraries").error("is there without a C library", "say `hosted = true`, or name `objects`")
     tables: dict[str, dict[str, Any]] = data.get("ports") or {name: {} for name in ports}
     sets: list[TemplateSet] = []
+    prebuilt: dict[str, tuple[Path, ...]] = {}
+    port_includes: dict[str, tuple[Path, ...]] = {}
     kinds = templates.Kinds(root, cache)
     shared = data.get("decode", {}).get("rules", [])
     for name, table in tables.items():
@@ -261,6 +228,15 @@ def load_subject(
         if name not in ports:
             raise where.error(f"no port {name!r}", f"there are {', '.join(ports)}")
         if only and name not in only:
+            continue
+        prebuilt[name] = _files(table.get("objects", []), base, checkout, where / "objects", "file")
+        for path_of_one in prebuilt[name]:
+            objects.check(path_of_one, ports[name], where / "objects")
+        includes = _files(
+            table.get("include_directories", []), base, checkout, where / "include_directories", "directory"
+        )
+        port_includes[name] = includes
+        if not subjects.has_templates(data, table):
             continue
         own = table.get("decode", {}).get("rules", [])
         known = {*ports[name].general, *ports[name].aliases}
@@ -278,9 +254,6 @@ def load_subject(
             sources = _files(table["sources"], base, checkout, where / "sources", "file")
         else:
             sources = (port.templates,)
-        includes = _files(
-            table.get("include_directories", []), base, checkout, where / "include_directories", "directory"
-        )
         native = Source(port.directory / "port.toml", root).data
         fixed = table.get("fixed_stub_pages", False)
         for variant in _variants(port, kinds, table, where, native):
@@ -309,4 +282,8 @@ def load_subject(
         compile_flags=tuple(data.get("compile_flags", ())),
         template_sets=tuple(sets),
         everywhere="ports" not in data,
+        objects=prebuilt,
+        port_includes=port_includes,
+        hosted=data.get("hosted", False),
+        libraries=tuple(data.get("libraries", ())),
     )

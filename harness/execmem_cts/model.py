@@ -5,6 +5,7 @@ Plain frozen dataclasses. All offsets, sizes and distances are bytes. Loading an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -168,6 +169,14 @@ class Unshown:
 
 
 @dataclass(frozen=True)
+class Library:
+    """The C library that hosted subjects are linked against on a port."""
+
+    triple: str
+    packages: tuple[str, ...]  # of Debian, that bring it
+
+
+@dataclass(frozen=True)
 class Port:
     name: str
     directory: Path  # arch/<port>
@@ -195,6 +204,7 @@ class Port:
     rules: tuple[Rule, ...]
     unshown: tuple[Unshown, ...] = ()
     syscalls: dict[str, int] = field(default_factory=dict)  # that change what is mapped and by whom: name -> number
+    hosted: Library | None = None  # there is none: hosted subjects do not run there
 
     @property
     def templates(self) -> Path:
@@ -235,6 +245,15 @@ class Subject:
     compile_flags: tuple[str, ...]
     template_sets: tuple[TemplateSet, ...]
     everywhere: bool = True  # on every port of the tree; False: on those that its manifest names
+    objects: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)  # by port that it covers: prebuilt ones
+    port_includes: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)  # by port: of its own sources as well
+    hosted: bool = False  # needs a C library
+    libraries: tuple[str, ...] = ()  # that a hosted subject is linked with besides
+
+    @property
+    def alone(self) -> bool:
+        """Templates alone: there is no code of its own."""
+        return not self.sources and not any(self.objects.values())
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import native, process, unwritten
+from . import native, process, subjects, unwritten
 from .build import Built, Refusal, Unit
 from .model import ALLOC, Configuration, Port, Result, Runner, Subject, TemplateSet, Verdict
 from .requirements import Requirement
@@ -101,6 +101,7 @@ class Plan:
     checks: dict[str, str] = field(default_factory=dict)  # what programs and oracles have: id -> requirement
     texts: dict[str, str] = field(default_factory=dict)
     sets: list[TemplateSet] = field(default_factory=list)  # of the ports in it
+    notes: list[str] = field(default_factory=list)  # of the subject, to be told with the results
     natively: dict[str, str] = field(default_factory=dict)  # port -> "" where it runs natively, else why not
 
 
@@ -281,7 +282,7 @@ class Planner:
                         continue
                     if not chosen or not self.chosen.wants_alloc(item.cell, page, runner):
                         self.plan.results.append(item.result("*", Verdict.SKIP, "left out by a filter"))
-                    elif "allocator" not in self.subject.claims:
+                    elif not subjects.allocates(self.subject):
                         self.plan.results.append(item.result("*", Verdict.NA, "the subject claims no allocator"))
                     elif not program:
                         why = built.withheld.get(unwritten.alloc_key(port.name), "does not build")
@@ -350,6 +351,8 @@ class Planner:
                         continue
                     listed = self.listed.get(built.programs[unit.key], []) if unit.key in built.programs else []
                     self._configuration(configuration, built, listed)
+        if not sets and subjects.claims_alone(self.subject) and port.name in self.subject.objects:
+            self._no_templates(port)
         if len(self.plan.items) + len(self.plan.results) == before:
             self.plan.results.append(
                 Result(
@@ -366,6 +369,14 @@ class Planner:
                     "no checks: " f"the subject {self.subject.name!r} has no configuration on this port",
                 )
             )
+
+    def _no_templates(self, port: Port) -> None:
+        """The subject is judged by its claims; there is no template that family PO could look at."""
+        for requirement in self.requirements.values():
+            for check in requirement.checks if requirement.program == "po" else ():
+                where = (port.name, self.subject.name, "-", 0, min(port.os_pages), Runner.EMULATED.value)
+                why = "the subject has no templates"
+                self.plan.results.append(Result(requirement.id, check, "*", *where, Verdict.NA.value, why))
 
     def _expected(self, c: Configuration) -> dict[str, str]:
         """The checks that a configuration should run, by the requirements alone: id -> requirement."""

@@ -14,7 +14,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import __version__, build, manifest, plan, plugin, profile, report, requirements, results, tools, verdict
+from . import (
+    __version__,
+    build,
+    hosted,
+    manifest,
+    plan,
+    plugin,
+    profile,
+    report,
+    requirements,
+    results,
+    subjects,
+    tools,
+    verdict,
+)
 from .gate import judge, sarif, shards
 from .html import layouts
 from .model import ALLOC, Result, Runner, Subject, TemplateSet, Verdict
@@ -104,7 +118,7 @@ def prepare(options: Options, note: Callable[[str], None]) -> tuple[Tree, plan.P
     subject = _subject(options, tree)
     ports = tree.selected(options.chosen)
     if not options.chosen.ports and not subject.everywhere:
-        ports = [port for port in ports if any(s.port.name == port.name for s in subject.template_sets)]
+        ports = [port for port in ports if port.name in subject.objects]
     found = tools.find()
     names = {port.name for port in ports}
     sets = [s for s in subject.template_sets if s.port.name in names]
@@ -112,15 +126,23 @@ def prepare(options: Options, note: Callable[[str], None]) -> tuple[Tree, plan.P
     note("building")
     units = plan.units(sets, options.chosen)
     allocators = [
-        p for p in ports if "allocator" in subject.claims and plan.wants_any_alloc(p, subject, options.chosen)
+        p
+        for p in ports
+        if p.name in subject.objects
+        and subjects.allocates(subject)
+        and plan.wants_any_alloc(p, subject, options.chosen)
     ]
+    if subject.hosted:
+        hosted.check(subject, [p for p in ports if p.name in subject.objects], found)
     built = build.build(options.root, options.build, found, units, subject, options.workers, allocators)
+    subjects.refuse_unlinked(subject, {**built.errors, **built.alloc_errors})
     note("planning")
     planner = plan.Planner(
         options.root, subject, tree.requirements, host_checks, options.chosen, options.seed, options.seconds
     )
     made = planner.make(built, ports)
     made.sets = sets
+    made.notes = hosted.notes(subject, options.root, options.build)
     if built.programs and all(planner.listed.values()):  # a program that cannot be asked says so in its results
         programs = {"po"} | ({"abi"} if built.abi else set()) | ({"alloc"} if built.alloc else set())
         for problem in requirements.lint(tree.requirements, made.checks, programs):
@@ -150,6 +172,7 @@ def _header(options: Options, tree: Tree, made: plan.Plan, found: tools.Tools, p
         "templates": sarif.places(made.sets, options.root),
         "command": shards.without(sys.argv[1:]),
     }
+    header |= {"notes": made.notes} if made.notes else {}
     return header | ({"shard": str(options.shard)} if options.shard else {})
 
 

@@ -43,7 +43,7 @@ def _mask(text: str) -> list[str]:
 def locate(text: str, path: Sequence[Step]) -> int:
     """The line of the deepest part of `path` that can be found, from 1; 0 where none can. A good guess, no parser."""
     lines = _mask(text)
-    at, found, names = 0, 0, []
+    at, found, names = 0, -1, []
     position = 0
     while position < len(path):
         step = path[position]
@@ -53,14 +53,17 @@ def locate(text: str, path: Sequence[Step]) -> int:
         names.append(step)
         index = path[position] if position < len(path) else None
         number = index if isinstance(index, int) else 0
-        header = re.compile(r"^\s*\[\[?\s*" + r"\s*\.\s*".join(re.escape(n) for n in names) + r"\s*\]\]?")
+        begin = r"^\s*\[\[?\s*" + r"\s*\.\s*".join(re.escape(n) for n in names)
+        header = re.compile(begin + r"\s*\]\]?")
         heads = [i for i in range(at, len(lines)) if header.match(lines[i])]
         if number < len(heads):
             at = found = heads[number]
             continue
         key = re.compile(r"(^|[\s{,])\"?" + re.escape(step) + r"\"?\s*=")
         end = next((i for i in range(at + 1, len(lines)) if re.match(r"^\s*\[", lines[i])), len(lines))
-        keys = [i for i in range(at, end if found else len(lines)) if key.search(lines[i])]
+        keys = [i for i in range(at, end if found >= 0 else len(lines)) if key.search(lines[i])]
+        if not keys and any(re.match(begin + r"\s*\.", line) for line in lines):
+            continue  # [a.b], with no [a] before it
         if not keys:
             break
         at = found = keys[0]
@@ -68,7 +71,7 @@ def locate(text: str, path: Sequence[Step]) -> int:
             items = [i for i in range(at, len(lines)) if re.match(r"^\s*\{", lines[i])]
             if index < len(items):
                 at = found = items[index]
-    return found + 1 if path and (found or at) else 0
+    return found + 1
 
 
 class Source:

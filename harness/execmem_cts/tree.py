@@ -61,7 +61,7 @@ def surroundings_of(
     except tools.ToolError:
         llvm_mc = ""
     subject, checkout = str(header.get("subject")), header.get("checkout")
-    repeated = ["run"] if subject == "ref" else ["check-templates", "--manifest", subject]
+    repeated = ["run"] if subject == "ref" else ["run", "--subject", subject]
     repeated += ["--checkout", checkout] if checkout else []
     repeated += port_path.options()
     repeated += ["--profile", tree.profile.name] if tree.profile.name != "conform" else []

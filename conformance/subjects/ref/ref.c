@@ -9,6 +9,7 @@
 #include <subject.h>
 
 #include "allocator.h"
+#include "blocks.h"
 #include "code_heap.h"
 #include "release.h"
 
@@ -74,4 +75,5 @@ const struct subject subject = {
 	.code_heap = &ref_code_heap,
 	.stub_heap = &ref_stub_heap,
 	.release = &ref_release,
+	.blocks = &ref_blocks,
 };

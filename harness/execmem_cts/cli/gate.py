@@ -167,7 +167,7 @@ def _run_first(profile: str, expect: Path | None, options: Sequence[str]) -> Pat
 
     argv = [*options, "--profile", profile] + (["--expect", str(expect)] if expect else [])
     with running.run.make_context("run", argv) as context:
-        made, _ = running.execute(context.params.pop("subject"), None, **context.params)
+        made, _ = running.execute(context.params.pop("subject"), **context.params)
     path = made.results_directory
     assert isinstance(path, Path)
     return path

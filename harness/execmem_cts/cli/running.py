@@ -15,6 +15,7 @@ from .. import verdict
 from ..source import ManifestError
 from .base import ROOT, F, Numbers, guarded, main, with_port_path
 from .showing import show
+from .subjects import CHECKOUT, SUBJECT_PATH, resolved
 
 if TYPE_CHECKING:
     from .. import plan
@@ -24,6 +25,8 @@ def selection(command: F) -> F:
     """The options that say what is run."""
     for option in reversed(
         (
+            SUBJECT_PATH,
+            CHECKOUT,
             click.option("--port", "ports", multiple=True, metavar="PORT", help="This port alone; may be repeated."),
             with_port_path,
             click.option(
@@ -94,7 +97,7 @@ def selection(command: F) -> F:
     "--subject",
     default="ref",
     show_default=True,
-    help="The implementation under test: a name, or a path to a subject.toml.",
+    help="The implementation under test: a name (`execmem-cts subjects`), or a path to a subject.toml.",
 )
 @selection
 @guarded
@@ -104,11 +107,12 @@ def run(subject: str, **options: Any) -> None:
     \b
     execmem-cts run --port loongarch64 --os-page 64K
     execmem-cts run --subject ../mine/subject.toml
+    execmem-cts run --subject-path ../allocators --subject mine
     execmem-cts run --only po_fault_address.fixup_precode --port x64 --stub-page 4K --os-page 4K --gdb
 
     A filter other than --port leaves required checks out, so that a run without failures ends as "unverified" (4).
     """
-    _run(subject, None, **options)
+    _run(subject, **options)
 
 
 @main.command("check-templates")
@@ -119,14 +123,9 @@ def run(subject: str, **options: Any) -> None:
     type=click.Path(path_type=Path),
     help="The subject.toml that describes the templates, or the name of one in conformance/subjects.",
 )
-@click.option(
-    "--checkout",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Root of the sources: what {checkout} in the manifest stands for.",
-)
 @selection
 @guarded
-def check_templates(path: Path, checkout: Path | None, **options: Any) -> None:
+def check_templates(path: Path, **options: Any) -> None:
     """Prove thunk templates that are not ours.
 
     \b
@@ -144,7 +143,7 @@ def check_templates(path: Path, checkout: Path | None, **options: Any) -> None:
     needs an allocator (filling pages, choosing their size) is not claimed. --only po_decode_access needs no emulator
     and tells most mistakes of a new manifest.
     """
-    _run(str(path), checkout, **options)
+    _run(str(path), **options)
 
 
 def _filter(options: dict[str, Any], results_directory: Path) -> plan.Filter:
@@ -184,7 +183,7 @@ def _today(only: tuple[str, ...]) -> tuple[str, ...]:
     return aliases.today(only, renamed)
 
 
-def execute(subject: str, checkout: Path | None, **options: Any) -> tuple[Any, Any]:
+def execute(subject: str, **options: Any) -> tuple[Any, Any]:
     """Runs the suite with the options of `run`: what it was asked, and what came of it."""
     from .. import debug, progress
     from .. import run as running
@@ -193,8 +192,8 @@ def execute(subject: str, checkout: Path | None, **options: Any) -> tuple[Any, A
     directory = options["results"].absolute() if options["results"] else None
     made = running.Options(
         root=ROOT,
-        subject=os.path.abspath(subject) if "/" in subject or subject.endswith(".toml") else subject,
-        checkout=checkout,
+        subject=resolved(subject, options["subject_path"]),
+        checkout=options["checkout"],
         profile=options["profile"],
         chosen=_filter(options, directory or ROOT / "build" / "results"),
         jobs=options["jobs"] or 0,
@@ -211,10 +210,10 @@ def execute(subject: str, checkout: Path | None, **options: Any) -> tuple[Any, A
         return made, running.run(made, shown.note, shown.received)
 
 
-def _run(subject: str, checkout: Path | None, **options: Any) -> None:
+def _run(subject: str, **options: Any) -> None:
     from .. import run as running
 
-    made, done = execute(subject, checkout, **options)
+    made, done = execute(subject, **options)
     console = Console(highlight=False)
     around = running.surroundings(made, done)
     show(done.results, done.overall, done.profile, around, console, options["quiet"], done.notes)

@@ -33,7 +33,7 @@ def show(
         report.matrix(results, profile, console)
         report.pages(results, profile, console)
     report.open_results(results, profile, console)
-    for note in notes:
+    for note in (*notes, *around.header.get("notes", ())):
         console.print(Text(f"note: {note}", style="dim"), soft_wrap=True)
     for finding in overall.findings:
         console.print(Text(str(finding), style="bold red"), soft_wrap=True)
