@@ -99,7 +99,8 @@ extern struct watch watch;
 
 extern const struct subject_os watch_os;
 
-/* Unmaps what the model still holds, forgets everything, sets page to check_page, and takes what is mapped now for the suite's own (maps.h). */
+/* Unmaps what the model still holds, forgets everything, sets page to check_page, and takes what is mapped now for the
+ * suite's own (maps.h). */
 void watch_begin(void);
 /* Takes the settings that refuse something back. */
 void watch_allow(void);

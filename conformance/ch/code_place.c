@@ -130,7 +130,7 @@ static void equals(unsigned policy)
 		return;
 	}
 	MUST(full(policy, 2, EACH, &count));
-	MUST(CHECK_EQUAL(2 * half, count, "a heap has the room that it may have"));
+	MUST(CHECK_EQUAL((uint64_t)2 * half, count, "a heap has the room that it may have"));
 	MUST_OK(CODE(free)(pair.heap, at[half - 5]));
 	MUST_OK(CODE(free)(pair.heap, at[half + 7]));
 	MUST_OK(CODE(free)(pair.heap, at[half + 9]));

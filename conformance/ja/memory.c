@@ -39,7 +39,8 @@ CHECK(ja_never_both, "JA-001", "nothing is writable and executable at once while
 	if (!alloc_claims("blocks"))
 		return;
 	looked = 0;
-	MUST((blocks = blocks_make()) != NULL);
+	blocks = blocks_make();
+	MUST(blocks);
 	MUST(blocks_walk(blocks, STEPS, no_line_is_both));
 	MUST(WATCH_KEPT(WATCH_BOTH, "no call asks for memory that is writable and executable"));
 	(void)blocks_end(blocks);
@@ -53,7 +54,8 @@ CHECK(ja_apart, "JA-002", "blocks are as large as was asked for, lie apart, and 
 
 	if (!alloc_claims("blocks"))
 		return;
-	MUST((blocks = blocks_make()) != NULL);
+	blocks = blocks_make();
+	MUST(blocks);
 	MUST(blocks_walk_judged(blocks, 4 * STEPS));
 	(void)blocks_end(blocks);
 }
@@ -67,7 +69,8 @@ CHECK(ja_runs, "JA-003", "what is written to a block runs there, at its beginnin
 
 	if (!alloc_claims("blocks"))
 		return;
-	MUST((blocks = blocks_make()) != NULL);
+	blocks = blocks_make();
+	MUST(blocks);
 	for (unsigned i = 0; i < FUNCTIONS; i++) {
 		const size_t bytes = 3 * EXECMEM_PORT_PROBE_BYTES + i * i * 11;
 		const size_t count = execmem_port_probe_code(100 + i, code);
@@ -92,7 +95,8 @@ CHECK(ja_made, "JA-004", "code of the allocator's own making does what it was ma
 
 	if (!alloc_claims("blocks blocks-make"))
 		return;
-	MUST((blocks = blocks_make()) != NULL);
+	blocks = blocks_make();
+	MUST(blocks);
 	for (unsigned i = 0; i < FUNCTIONS; i++)
 		MUST_OK(BLOCKS(make)(blocks, i * 5, &made[i]));
 	for (unsigned i = 0; i < FUNCTIONS; i += 2)
@@ -113,7 +117,8 @@ CHECK(ja_gives_back, "JA-005", "nothing is left of an allocator that is gone, li
 
 	if (!alloc_claims("blocks blocks-destroy blocks-os-table"))
 		return;
-	MUST((blocks = blocks_make()) != NULL);
+	blocks = blocks_make();
+	MUST(blocks);
 	MUST(blocks_walk(blocks, STEPS, NULL));
 	for (unsigned i = 0; i < 5; i++)
 		MUST_OK(BLOCKS(allocate)(blocks, 100 + i * 30000, &block));
@@ -144,7 +149,8 @@ CHECK(ja_bounded, "JA-006", "blocks taken and given back over and over take no m
 
 	if (!alloc_claims("blocks"))
 		return;
-	MUST((blocks = blocks_make()) != NULL);
+	blocks = blocks_make();
+	MUST(blocks);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		check_note_number("round", round);
 		for (unsigned i = 0; i < BLOCKS_LIVE; i++)
@@ -168,7 +174,8 @@ static void walk_and(enum watch_rule rule, const char *what)
 
 	if (!alloc_claims(OVER_THE_TABLE))
 		return;
-	MUST((blocks = blocks_make()) != NULL);
+	blocks = blocks_make();
+	MUST(blocks);
 	MUST(blocks_walk(blocks, STEPS, NULL));
 	MUST(CHECK_TRUE(watch.of_kind[WATCH_MAP] + watch.of_kind[WATCH_MAP_FIXED] != 0, "mappings were made"));
 	MUST(blocks_end(blocks));
@@ -202,7 +209,8 @@ CHECK(ja_extents, "JA-010", "what the allocator has asked for is what /proc/self
 	if (!alloc_claims(OVER_THE_TABLE))
 		return;
 	looked = 0;
-	MUST((blocks = blocks_make()) != NULL);
+	blocks = blocks_make();
+	MUST(blocks);
 	MUST(blocks_walk(blocks, STEPS, agrees));
 	(void)blocks_end(blocks);
 }

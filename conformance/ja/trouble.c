@@ -156,7 +156,8 @@ CHECK(ja_sizes, "JA-013", "sizes that cannot be are refused, and leave the alloc
 
 	if (!alloc_claims("blocks"))
 		return;
-	MUST((blocks = blocks_make()) != NULL);
+	blocks = blocks_make();
+	MUST(blocks);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		check_note_number("asked", sizes[i]);
 		MUST(CHECK_TRUE(BLOCKS(allocate)(blocks, sizes[i], &block) < 0, "it is refused"));
@@ -216,7 +217,8 @@ CHECK(ja_threads, "JA-014", "threads that take, write and give back blocks at th
 
 	if (!alloc_claims("blocks"))
 		return;
-	MUST((blocks = blocks_make()) != NULL);
+	blocks = blocks_make();
+	MUST(blocks);
 	for (unsigned i = 0; i < WORKERS; i++) {
 		workers[i] = (struct worker){.thread = {.run = work, .argument = &workers[i]},
 					     .blocks = blocks,

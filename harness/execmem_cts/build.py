@@ -240,7 +240,12 @@ def _port_flags(port: Port, root: Path) -> list[str]:
 
 
 def _add_port(
-    builder: Builder, port: Port, patterns: Sequence[str], own: Sequence[str] = (), name: str = "obj", ports: str = "*.[cS]"
+    builder: Builder,
+    port: Port,
+    patterns: Sequence[str],
+    own: Sequence[str] = (),
+    name: str = "obj",
+    ports: str = "*.[cS]",
 ) -> list[str]:
     """The objects that every program of a kind shares on a port: what the patterns find, and of its own files `ports`.
 

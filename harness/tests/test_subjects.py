@@ -336,7 +336,7 @@ def test_every_claim_can_be_written_at_once(tmp_path: Path) -> None:
         (["--claim", "bloks"], "--claim bloks: no such claim; known are stub-pages"),
         (["--name", "Mine"], "new-subject Mine: expected a name of a-z"),
         (["--name", "ref"], "new-subject ref: the tree has a subject of this name; give another with --name"),
-        (["--object", "x64"], "--object x64: expected PORT=FILE; write --object arm64="),
+        (["--object", "x64"], "--object x64: expected PORT=FILE; write --object PORT="),
         (["--object", "x65=README.md"], "no port 'x65'; there are "),
         (["--object", "x64=README.md"], "ports.x64.objects: "),
         (["--object", "x64=absent.a"], "no such file: "),

@@ -62,7 +62,9 @@ def _objects(given: tuple[str, ...]) -> dict[str, list[Path]]:
     for text in given:
         port, separator, file = text.partition("=")
         if not separator or not port or not file:
-            raise ManifestError(f"--object {text}: expected PORT=FILE; write --object arm64=build/libmine.a")
+            raise ManifestError(
+                f"--object {text}: expected PORT=FILE; write --object PORT=build/libmine.a, with a name of `execmem-cts ports`"
+            )
         found.setdefault(port, []).append(Path(file))
     return found
 
@@ -112,6 +114,7 @@ def new_subject(
         if not there:
             folder.rmdir()
         raise
+    port = next(iter(_objects(objects) or ports))
     for path in written:
         click.echo(f"wrote {os.path.relpath(path)}")
-    click.echo(f"next: harness/execmem-cts run --subject {os.path.relpath(written[0])} --port x64")
+    click.echo(f"next: harness/execmem-cts run --subject {os.path.relpath(written[0])} --port {port}")
