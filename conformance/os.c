@@ -104,7 +104,7 @@ void os_default_signal(int signal)
 
 /* ---- Processes ---- */
 
-static uint64_t process; /* 0: not asked for */
+static uint32_t process; /* 0: not asked for */
 
 long os_fork(void)
 {
@@ -119,10 +119,10 @@ long os_fork(void)
 
 uint64_t os_process(void)
 {
-	uint64_t known = __atomic_load_n(&process, __ATOMIC_RELAXED);
+	uint32_t known = __atomic_load_n(&process, __ATOMIC_RELAXED);
 
 	if (!known) {
-		known = (uint64_t)execmem_port_syscall(EXECMEM_SYS_GETPID, 0, 0, 0, 0, 0, 0);
+		known = (uint32_t)execmem_port_syscall(EXECMEM_SYS_GETPID, 0, 0, 0, 0, 0, 0);
 		__atomic_store_n(&process, known, __ATOMIC_RELAXED);
 	}
 	return known;
