@@ -14,7 +14,7 @@ setup_file() {
 	for program in bash awk grep sed sort paste fold mktemp rm cp cat dirname env; do
 		ln -s "$(command -v "$program")" "$bin/$program"
 	done
-	for program in ninja bats cmake gcc git luajit pkg-config shellcheck shfmt strace ld.lld-19 llvm-mc-19 llvm-objdump-19 llvm-nm-19 \
+	for program in ninja bats chromedriver chromium cmake gcc git luajit pkg-config shellcheck shfmt strace ld.lld-19 llvm-mc-19 llvm-objdump-19 llvm-nm-19 \
 		clang-format-19 clang-tidy-19 clang-19 $(sed -n 's/^argv = \["\([^"]*\)".*/\1/p' "$root"/arch/*/port.toml); do
 		stub "$program"
 	done
