@@ -146,28 +146,6 @@ CHECK(ch_code_cut_sizes, "CH-009", "code is cut to a byte at least, and to what 
 	MUST(code_end(&pair));
 }
 
-CHECK(ch_code_gone, "CH-004", "no block is found where a heap was, whatever comes there")
-{
-	const struct subject_code_config config = code_config();
-	struct subject_region region[4];
-	struct subject_code code, found;
-	struct code_pair pair;
-
-	if (!alloc_claims("allocator os-table code-heap code-find"))
-		return;
-	MUST(code_make(&config, &pair));
-	MUST_OK(CODE(allocate)(pair.heap, 5000, NULL, &code));
-	MUST_OK(CODE(destroy)(pair.heap));
-	for (unsigned i = 0; i < 4; i++) {
-		MUST(ALLOC_IS(SUBJECT_ERROR_NOT_FOUND, CODE(find)(pair.allocator, code.rx, &found)));
-		MUST_OK(ALLOC(reserve)(pair.allocator, config.region_bytes, &region[i]));
-		MUST(ALLOC_IS(SUBJECT_ERROR_NOT_FOUND, CODE(find)(pair.allocator, region[i].rx, &found)));
-	}
-	for (unsigned i = 0; i < 4; i++)
-		MUST_OK(ALLOC(release)(&region[i]));
-	MUST(alloc_end(pair.allocator));
-}
-
 static bool near(struct subject_code_heap *heap, int expected, uintptr_t target, size_t reach)
 {
 	const struct subject_code_request request = {0, 1};
