@@ -4,39 +4,19 @@
  * copying alone, and are given the same sizes and choices.
  */
 #define _GNU_SOURCE
-#include "bench.h"
+#include "heaps.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <execmem/code_heap.h>
-#include <execmem/rwcache.h>
-
 #ifdef BENCH_PEER
 #include "peer.h"
 #endif
 
-#define LIVE       50000
-#define MOST_LIVE  200000
-#define LEAST      32
-#define MOST       1024
-#define OPERATIONS 2000 /* a round */
-#define LOOKS      4096
-#define REGION     ((size_t)128 << 20)
-
-/* Blocks of one thread, the same on both sides, but for where they are. */
-struct set {
-	struct execmem_allocator *allocator;
-	struct execmem_code_heap *heap;
-	size_t live;
-	uintptr_t *block;
-	uint64_t random, requested;
-	uint16_t *bytes;
-	struct execmem_view *view; /* of the heap's only region; null: blocks are not written */
-	bool publish;
-	struct bench_peer *peer;
-};
+#define LEAST 32
+#define MOST  1024
+#define LOOKS 4096
 
 static struct set ours;
 static struct execmem_view of_ours;
@@ -75,7 +55,7 @@ static struct execmem_allocator *make_allocator(void)
 	return allocator;
 }
 
-static struct execmem_code_heap *make_heap(struct execmem_allocator *allocator)
+struct execmem_code_heap *set_heap(struct execmem_allocator *allocator)
 {
 	struct execmem_code_config config = execmem_code_config_default();
 	struct execmem_code_heap *heap;
@@ -102,7 +82,7 @@ static void allocate(struct set *set, size_t at)
 	put(set, at, block.rx.at, bytes);
 }
 
-static void exchange_in(void *argument, size_t count)
+void set_exchange(void *argument, size_t count)
 {
 	struct set *set = argument;
 
@@ -117,17 +97,17 @@ static void exchange_in(void *argument, size_t count)
 
 static void exchange(size_t count)
 {
-	exchange_in(&ours, count);
+	set_exchange(&ours, count);
 }
 
-static void grow(struct set *set, size_t live)
+void set_grow(struct set *set, size_t live)
 {
 	for (; set->live < live; set->live++)
 		allocate(set, set->live);
 }
 
 /* Opens all of a heap's first region for writing. */
-static void open_view(struct set *set, struct execmem_view *view)
+void set_open(struct set *set, struct execmem_view *view)
 {
 	struct execmem_code all;
 
@@ -137,14 +117,14 @@ static void open_view(struct set *set, struct execmem_view *view)
 	set->view = view;
 }
 
-static void make_set(struct set *set, uint64_t seed)
+void set_make(struct set *set, uint64_t seed)
 {
 	*set = (struct set){.random = seed};
 	set->block = bench_must(calloc(MOST_LIVE, sizeof(*set->block)));
 	set->bytes = bench_must(calloc(MOST_LIVE, sizeof(*set->bytes)));
 }
 
-static void free_set(struct set *set)
+void set_free(struct set *set)
 {
 	free(set->block);
 	free(set->bytes);
@@ -156,14 +136,14 @@ static double memory(void)
 	struct execmem_code_figures figures;
 	struct set set;
 
-	make_set(&set, 99);
+	set_make(&set, 99);
 	set.allocator = ours.allocator;
-	set.heap = make_heap(ours.allocator);
-	grow(&set, LIVE);
-	exchange_in(&set, 4 * LIVE);
+	set.heap = set_heap(ours.allocator);
+	set_grow(&set, LIVE);
+	set_exchange(&set, 4 * LIVE);
 	bench_ok(execmem_code_figures(set.heap, &figures), "execmem_code_figures");
 	bench_ok(execmem_code_heap_destroy(set.heap), "execmem_code_heap_destroy");
-	free_set(&set);
+	set_free(&set);
 	return (double)(figures.committed_bytes + figures.metadata_bytes) / (double)set.requested;
 }
 
@@ -217,80 +197,6 @@ static void find_kind(size_t count)
 	for (size_t i = 0; i < count; i++)
 		sum += (uintptr_t)execmem_code_kind(ours.allocator, looks[i % LOOKS]);
 	sink = sum;
-}
-
-/* ---- By itself ---- */
-
-static void measure_growth(bool write)
-{
-	static const size_t steps[] = {100, 1000, 10000, LIVE, MOST_LIVE};
-	double few = 0;
-	struct execmem_view view;
-	struct set set;
-
-	make_set(&set, 7);
-	set.allocator = ours.allocator;
-	set.heap = make_heap(ours.allocator);
-	open_view(&set, &view);
-	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
-		double rounds[BENCH_ROUNDS], now;
-		char name[64];
-
-		set.view = &view;
-		grow(&set, steps[i]);
-		set.view = write ? &view : NULL;
-		exchange_in(&set, steps[i] < 20000 ? 20000 : steps[i]); /* as in the long run */
-		for (int r = 0; r < BENCH_ROUNDS; r++)
-			rounds[r] = bench_threads(exchange_in, (void *[]){&set}, 1, OPERATIONS);
-		now = bench_median(rounds, BENCH_ROUNDS);
-		few = i ? few : now;
-		snprintf(name, sizeof(name), "release + allocate%s, %zu live / 100", write ? " + write" : "", steps[i]);
-		if (i)
-			bench_report(name, (struct bench_pair){few, now, now / few}, "<=", 2);
-	}
-	bench_ok(execmem_unmap_rw(&view), "execmem_unmap_rw");
-	bench_ok(execmem_code_heap_destroy(set.heap), "execmem_code_heap_destroy");
-	free_set(&set);
-}
-
-static double measure_two(void (*work)(void *, size_t), void **both, size_t count)
-{
-	double ratio[BENCH_ROUNDS];
-
-	for (int i = 0; i < BENCH_ROUNDS; i++) {
-		double one = bench_threads(work, both, 1, count);
-
-		ratio[i] = 2 * one / bench_threads(work, both, 2, count);
-	}
-	return bench_median(ratio, BENCH_ROUNDS);
-}
-
-static void measure_threads(bool apart, bool two_processors)
-{
-	struct execmem_view view[2];
-	struct set sets[2];
-
-	for (int i = 0; i < 2; i++) {
-		make_set(&sets[i], 77 + (uint64_t)i);
-		sets[i].allocator = ours.allocator;
-		if (i == 0 || apart) {
-			sets[i].heap = make_heap(ours.allocator);
-			open_view(&sets[i], &view[i]);
-		} else {
-			sets[i].heap = sets[0].heap;
-			sets[i].view = sets[0].view;
-		}
-		grow(&sets[i], LIVE / 2);
-	}
-	bench_report_ratio(apart ? "two threads, a heap each / one thread" : "two threads, one heap / one thread",
-			   measure_two(exchange_in, (void *[]){&sets[0], &sets[1]}, OPERATIONS),
-			   ">=", two_processors ? 1.5 : 0);
-	for (int i = 0; i < 1 + (int)apart; i++) {
-		bench_ok(execmem_unmap_rw(&view[i]), "execmem_unmap_rw");
-		bench_ok(execmem_code_heap_destroy(sets[i].heap), "execmem_code_heap_destroy");
-	}
-	free_set(&sets[0]);
-	free_set(&sets[1]);
 }
 
 /* ---- Beside the peer ---- */
@@ -349,15 +255,15 @@ static void measure_peer_threads(int several)
 	void *both[2] = {&sets[0], &sets[1]};
 
 	for (int i = 0; i < 2; i++) {
-		make_set(&sets[i], 77 + (uint64_t)i);
+		set_make(&sets[i], 77 + (uint64_t)i);
 		sets[i].peer = i ? sets[0].peer : bench_peer_create(several);
 		peer_grow(&sets[i], LIVE / 2);
 	}
 	bench_report_ratio(several ? "  asmjit, several pools: two threads / one" : "  asmjit: two threads / one",
-			   measure_two(peer_exchange_in, both, 50), ">=", 0);
+			   bench_two_threads(peer_exchange_in, both, 50), ">=", 0);
 	bench_peer_destroy(sets[0].peer);
-	free_set(&sets[0]);
-	free_set(&sets[1]);
+	set_free(&sets[0]);
+	set_free(&sets[1]);
 }
 
 static void measure_peer(int several)
@@ -365,7 +271,7 @@ static void measure_peer(int several)
 	double instructions;
 	struct bench_pair pair;
 
-	make_set(&theirs, 99);
+	set_make(&theirs, 99);
 	theirs.peer = bench_peer_create(several);
 	peer_grow(&theirs, LIVE);
 	peer_exchange(LIVE); /* as on our side */
@@ -385,18 +291,18 @@ static void measure_peer(int several)
 	pair = bench_compare(find_kind, 20000, choose_ours, query, 2000, choose_theirs);
 	bench_report("asmjit's query / execmem_code_kind", pair, ">=", 0);
 	bench_peer_destroy(theirs.peer);
-	free_set(&theirs);
+	set_free(&theirs);
 	measure_peer_threads(several);
 }
 #endif
 
 void bench_heaps(bool two_processors)
 {
-	make_set(&ours, 99);
+	set_make(&ours, 99);
 	ours.allocator = make_allocator();
-	ours.heap = make_heap(ours.allocator);
-	open_view(&ours, &of_ours);
-	grow(&ours, LIVE);
+	ours.heap = set_heap(ours.allocator);
+	set_open(&ours, &of_ours);
+	set_grow(&ours, LIVE);
 	exchange(LIVE);
 	bench_report_count("  instructions of release + allocate + write", bench_instructions(exchange));
 	ours.publish = true;
@@ -412,12 +318,12 @@ void bench_heaps(bool two_processors)
 #else
 	printf("asmjit is not there (Debian: libasmjit-dev, g++): the code heap is not held against it\n");
 #endif
-	measure_growth(false);
-	measure_growth(true);
-	measure_threads(false, two_processors);
-	measure_threads(true, two_processors);
+	bench_heap_growth(ours.allocator, false);
+	bench_heap_growth(ours.allocator, true);
+	bench_heap_threads(ours.allocator, false, two_processors);
+	bench_heap_threads(ours.allocator, true, two_processors);
 	bench_ok(execmem_unmap_rw(&of_ours), "execmem_unmap_rw");
 	bench_ok(execmem_code_heap_destroy(ours.heap), "execmem_code_heap_destroy");
-	free_set(&ours);
+	set_free(&ours);
 	bench_ok(execmem_destroy(ours.allocator), "execmem_destroy");
 }
