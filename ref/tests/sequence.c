@@ -77,6 +77,7 @@ static bool passes(const struct sequence *sequence, sequence_play *play, bool qu
 		if (quiet && !freopen("/dev/null", "w", stderr))
 			_exit(1);
 		sequence_verbose = !quiet;
+		watch_place_alike();
 		play(sequence);
 		_exit(0);
 	}

@@ -57,10 +57,17 @@ struct watch {
 	unsigned rw_mappings; /* writable mappings of files, or ranges that protect made writable, now */
 	bool abort;           /* a failure aborts the program, for a fuzzer to see */
 	uint64_t file_limit;  /* answered for EXECMEM_LIMIT_FILE_BYTES where not 0 */
+	uintptr_t place;      /* of the next mapping that may lie anywhere; 0: where the system likes */
 };
 extern struct watch watch;
 
 struct execmem_os watch_os(void);
+
+/*
+ * From here on what is mapped anywhere lies where it would in any process that makes the same calls: what depends on
+ * addresses can be played again. Not with threads.
+ */
+void watch_place_alike(void);
 
 /* An allocator over watch_os() with the defaults, changed by `change` where it is not null. */
 struct execmem_allocator *make(void (*change)(struct execmem_config *config));

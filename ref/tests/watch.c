@@ -90,6 +90,41 @@ static void range(const void *address, size_t bytes)
 	EXPECT(bytes != 0);
 }
 
+/* ---- Where mappings go that may lie anywhere ---- */
+
+/* Below the place where Linux begins to map, above what sanitizers keep for themselves. */
+#define PLACES     0x7ea000000000u
+#define PLACES_END (PLACES + ((uintptr_t)1 << 36))
+
+void watch_place_alike(void)
+{
+	watch.place = PLACES;
+}
+
+/* Where the system has room; from watch.place up if that is set, one behind the other. */
+static int map_anywhere(size_t bytes, unsigned protection, int file, uint64_t offset, void **address)
+{
+	if (!watch.place)
+		return real.map(real.context, NULL, bytes, protection, file, offset, address);
+	for (;;) {
+		void *place;
+		int error;
+
+		if (bytes > PLACES_END - watch.place)
+			watch.place = PLACES;
+		place = (void *)watch.place;
+		error = real.map(real.context, place, bytes, protection, file, offset, address);
+		if (error)
+			return error;
+		if (*address == place) {
+			watch.place += bytes;
+			return 0;
+		}
+		EXPECT_EQUAL(0, real.unmap(real.context, *address, bytes));
+		watch.place += EXECMEM_UNIT_BYTES;
+	}
+}
+
 static size_t page_size(void *context)
 {
 	(void)context;
@@ -115,7 +150,10 @@ static int map(void *context, void *hint, size_t bytes, unsigned protection, int
 		size_t align = reserved ? EXECMEM_UNIT_BYTES : watch.page_bytes, slack = align + watch.page_bytes;
 		void *large;
 
-		error = real.map(real.context, hint, bytes + slack, EXECMEM_NONE, EXECMEM_NO_FILE, 0, &large);
+		if (hint)
+			error = real.map(real.context, hint, bytes + slack, EXECMEM_NONE, EXECMEM_NO_FILE, 0, &large);
+		else
+			error = map_anywhere(bytes + slack, EXECMEM_NONE, EXECMEM_NO_FILE, 0, &large);
 		if (error)
 			return error;
 		EXPECT_EQUAL(0, real.unmap(real.context, large, bytes + slack));
@@ -125,8 +163,10 @@ static int map(void *context, void *hint, size_t bytes, unsigned protection, int
 		error = real.map_fixed(real.context, hint, bytes, protection, file, offset);
 		if (!error)
 			*address = hint;
-	} else {
+	} else if (hint) {
 		error = real.map(real.context, hint, bytes, protection, file, offset, address);
+	} else {
+		error = map_anywhere(bytes, protection, file, offset, address);
 	}
 	if (!error && file != EXECMEM_NO_FILE && protection & EXECMEM_WRITE)
 		__atomic_add_fetch(&watch.writable, (long)bytes, __ATOMIC_RELAXED);
