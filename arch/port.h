@@ -34,8 +34,8 @@
  * EXECMEM_PORT_VECTORS          how many floating-point or vector registers a capture holds
  * EXECMEM_PORT_VECTOR_BYTES     bytes kept of each
  * EXECMEM_CAPTURE_*             byte offsets into struct execmem_port_capture, asserted in arch/linux.c
- * EXECMEM_PORT_FAULT_BYTES      the address that a signal names is rounded down to a multiple of this: the page size where
- *                               the machine tells the page alone, and only where it is not 1
+ * EXECMEM_PORT_FAULT_BYTES      what the address that a signal names is rounded down to a multiple of: the page size
+ *                               where the machine tells the page alone; else left out
  * EXECMEM_PORT_STUB_PAGE        preferred stub page size, and
  * EXECMEM_PORT_STUB_PAGE_MOST   the largest that every template of asm/<port>.S reaches and the port's manifest
  *                               declares; only where they differ from the values below
@@ -135,7 +135,8 @@ size_t execmem_port_probe_code(unsigned value, unsigned char *code);
 
 /* ---- Signals ---- */
 
-/* Handler of `execmem_port_handle`: signal number, si_addr (EXECMEM_PORT_FAULT_BYTES), and the machine context to be read and changed below. */
+/* Handler of `execmem_port_handle`: signal number, si_addr (rounded down, where EXECMEM_PORT_FAULT_BYTES says so), and
+ * the machine context to be read and changed below. */
 typedef void execmem_port_handler(int signal, void *address, void *context);
 
 /*
