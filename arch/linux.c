@@ -74,7 +74,11 @@ _Noreturn void execmem_port_exit(int status)
 /* clone without a stack of its own: the child goes on where it is, on its copy (clone(2)). */
 long execmem_port_fork(void)
 {
+#if EXECMEM_PORT_CLONE_STACK_FIRST
+	return execmem_port_syscall(EXECMEM_SYS_CLONE, 0, SIGCHLD, 0, 0, 0, 0);
+#else
 	return execmem_port_syscall(EXECMEM_SYS_CLONE, SIGCHLD, 0, 0, 0, 0, 0);
+#endif
 }
 
 int execmem_port_wait(long child, int *status)

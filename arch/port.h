@@ -29,10 +29,13 @@
  *                               own table (conformance/alloc/table.c)
  * EXECMEM_PORT_MMAP_UNIT        bytes in one unit of the mmap offset argument (1, or 4096 for mmap2)
  * EXECMEM_PORT_ALIGNED_PAIRS    1 where a 64-bit argument of a system call starts at an even register; else left out
+ * EXECMEM_PORT_CLONE_STACK_FIRST 1 where the clone system call takes the stack before the flags; else left out
  * EXECMEM_PORT_GENERAL          how many general registers a capture holds (the stack pointer is apart)
  * EXECMEM_PORT_VECTORS          how many floating-point or vector registers a capture holds
  * EXECMEM_PORT_VECTOR_BYTES     bytes kept of each
  * EXECMEM_CAPTURE_*             byte offsets into struct execmem_port_capture, asserted in arch/linux.c
+ * EXECMEM_PORT_FAULT_BYTES      what the address that a signal names is rounded down to a multiple of: the page size
+ *                               where the machine tells the page alone; else left out
  * EXECMEM_PORT_STUB_PAGE        preferred stub page size, and
  * EXECMEM_PORT_STUB_PAGE_MOST   the largest that every template of asm/<port>.S reaches and the port's manifest
  *                               declares; only where they differ from the values below
@@ -40,6 +43,9 @@
  *                               record field offsets and slot sizes, in bytes, of the templates in asm/<port>.S
  */
 
+#ifndef EXECMEM_PORT_FAULT_BYTES
+#define EXECMEM_PORT_FAULT_BYTES 1
+#endif
 #ifndef EXECMEM_PORT_STUB_PAGE
 #define EXECMEM_PORT_STUB_PAGE 16384
 #endif
@@ -129,7 +135,8 @@ size_t execmem_port_probe_code(unsigned value, unsigned char *code);
 
 /* ---- Signals ---- */
 
-/* Handler of `execmem_port_handle`: signal number, si_addr, and the machine context to be read and changed below. */
+/* Handler of `execmem_port_handle`: signal number, si_addr (rounded down, where EXECMEM_PORT_FAULT_BYTES says so), and
+ * the machine context to be read and changed below. */
 typedef void execmem_port_handler(int signal, void *address, void *context);
 
 /*

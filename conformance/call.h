@@ -20,6 +20,12 @@ struct call_signal {
 	uintptr_t pc, address;
 };
 
+/* What call_signal.address is after a fault at `address`: some machines tell its page alone. */
+static inline uintptr_t call_fault_address(uintptr_t address)
+{
+	return address & ~((uintptr_t)EXECMEM_PORT_FAULT_BYTES - 1);
+}
+
 /*
  * Called, in the signal handler, for each signal during the call. True: it has changed `context` and the call goes on.
  * False: the call is abandoned.

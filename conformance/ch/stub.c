@@ -23,6 +23,8 @@ static uint32_t up(uint32_t bytes)
 
 static void make_kinds(struct stub *it, bool patched)
 {
+	const uintptr_t one = 1;
+
 	for (unsigned i = 0; i < STUB_KINDS; i++) {
 		const unsigned kind = STUB_SMALL + i;
 		uint32_t bytes = (uint32_t)execmem_port_probe_code(stub_value(kind), it->code[i]);
@@ -30,9 +32,9 @@ static void make_kinds(struct stub *it, bool patched)
 		/* A word that holds 1, to which the slot's address is added. */
 		if (kind == STUB_WIDE && patched) {
 			bytes = up(bytes);
-			it->patch = (struct subject_patch){bytes, sizeof(uintptr_t)};
-			it->code[i][bytes] = 1;
-			bytes += (uint32_t)sizeof(uintptr_t);
+			it->patch = (struct subject_patch){bytes, sizeof(one)};
+			__builtin_memcpy(&it->code[i][bytes], &one, sizeof(one));
+			bytes += (uint32_t)sizeof(one);
 		}
 		it->kinds[i] = (struct subject_stub_kind){.code = it->code[i], .code_bytes = bytes, .kind = kind};
 		it->kinds[i].pitch = kind == STUB_SMALL  ? up(bytes) + 8

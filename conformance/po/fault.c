@@ -1,6 +1,7 @@
 /*
  * The fault oracle: with data page and moats inaccessible, the fault address of an access is its effective address,
- * whatever the instruction. The handler stands in for the access and lets the path go on to the next one.
+ * whatever the instruction; the page of it, on a port whose signals name no more (EXECMEM_PORT_FAULT_BYTES). The
+ * handler stands in for the access and lets the path go on to the next one.
  */
 #include <port.h>
 
@@ -20,8 +21,9 @@ struct watch {
 };
 
 /* Distances count from the slot: they are the same in every slot, and what the template's author wrote. */
-static bool judge_address(const struct page_place *place, uintptr_t expected, uintptr_t actual)
+static bool judge_address(const struct page_place *place, uintptr_t field, uintptr_t actual)
 {
+	const uintptr_t expected = call_fault_address(field);
 	const uintptr_t slot = page_slot(place->page, place->slot);
 	const bool good = CHECK_EQUAL(expected, actual, "an access addresses its field of the slot's own record");
 
@@ -119,7 +121,7 @@ static bool loads_whole_target(const struct page_place *place)
 	ended = call_captured(&capture, NULL, NULL);
 	page_clear(place->page, place->slot);
 	if (!CHECK_EQUAL(OS_SIGSEGV, (uint64_t)ended.signal, "a jump to an inaccessible target faults") ||
-	    !CHECK_EQUAL(nowhere, ended.address, "a target is loaded in its whole width"))
+	    !CHECK_EQUAL(call_fault_address(nowhere), ended.address, "a target is loaded in its whole width"))
 		return page_explain(place, 0);
 	return true;
 }

@@ -166,6 +166,16 @@ def load_all(root: Path) -> list[Fault]:
 
 def apply_edit(text: str, edit: Edit, fault: Fault) -> str:
     """The text with the edit made. Raises FaultError when it does not match as often as declared."""
+    try:
+        return _edited(text, edit, fault)
+    except re.error as error:
+        raise FaultError(
+            f"{fault.path}: edit of {edit.file}: {error} in {error.pattern!r}; `find`, `after` and `before` are regular "
+            "expressions, `replace` is re.sub's: write a backslash twice"
+        ) from error
+
+
+def _edited(text: str, edit: Edit, fault: Fault) -> str:
     start, end = 0, len(text)
     if edit.after:
         found = re.search(edit.after, text, re.MULTILINE)

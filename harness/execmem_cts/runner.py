@@ -123,10 +123,18 @@ def classify(ended: process.Ended, emulated: bool, seconds: float) -> tuple[Verd
     if emulated and not ended.output and re.match(r"qemu|.*: .*(page size|Unable to|Could not)", ended.errors.strip()):
         return Verdict.ERROR, f"the emulator refused: {_last_line(ended.errors)}"
     if ended.status == 3:
-        return Verdict.ERROR, f"the suite could not go on: {_last_line(ended.output + ended.errors)}"
+        return (
+            Verdict.ERROR,
+            f"the suite could not go on: {_why_broken(ended.output) or _last_line(ended.output + ended.errors)}",
+        )
     if ended.status not in (0, 1):
         return Verdict.ERROR, f"exit status {ended.status}: {_last_line(ended.errors or ended.output)}"
     return Verdict.PASS, ""
+
+
+def _why_broken(output: str) -> str:
+    """The line by which check_broken says why; the last system calls follow it."""
+    return next((line for line in output.splitlines() if line.startswith("# broken ")), "")
 
 
 def _last_line(text: str) -> str:

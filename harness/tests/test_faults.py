@@ -61,6 +61,13 @@ def test_an_edit_that_matches_otherwise_or_changes_nothing_is_refused(tmp_path: 
         faults.apply_edit("a", faults.Edit("f", "a", "a", 1), one)
     with pytest.raises(faults.FaultError, match="is not in the file"):
         faults.apply_edit("a", faults.Edit("f", "a", "b", 1, after="z"), one)
+    for wrong in (
+        faults.Edit("f", "a", "\\where", 1),
+        faults.Edit("f", "(a", "b", 1),
+        faults.Edit("f", "a", "b", 1, "["),
+    ):
+        with pytest.raises(faults.FaultError, match="edit of f: .*write a backslash twice"):
+            faults.apply_edit("a", wrong, one)
 
 
 def test_exactly_what_is_named_may_be_red(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def test_a_failure_keeps_its_diagnostics(item: Maker) -> None:
         (PASS.replace("po_x.one", "po_x.two"), "FAIL", "reported two"),
         ("echo hello", "FAIL", "expected `KTAP version 1`"),
         ("echo '# broken no memory'; exit 3", "ERROR", "the suite could not go on: # broken no memory"),
+        ("echo '# broken a'; echo '# os_calls ; b'; exit 3", "ERROR", "the suite could not go on: # broken a"),
         ("echo '# usage' >&2; exit 2", "ERROR", "exit status 2"),
         ("stub_page=4096; " + PASS, "ERROR", "built for stub pages of 4096 bytes, expected 16384"),
         ("yes", "FAIL", "wrote more than"),
