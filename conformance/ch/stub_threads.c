@@ -10,7 +10,7 @@
 struct freer {
 	struct execmem_port_thread thread;
 	struct subject_stub_cache cache;
-	bool cached;       /* frees into it */
+	bool cached;        /* frees into it */
 	int errors[SHARED]; /* what each free answered */
 };
 
@@ -27,8 +27,8 @@ static void work(void *argument)
 	while (__atomic_load_n(&waiting, __ATOMIC_ACQUIRE))
 		;
 	for (unsigned i = 0; i < SHARED; i++)
-		self->errors[i] = self->cached ? STUB(cache_free)(&self->cache, stubs[i].rx)
-					       : STUB(free)(it.heap, stubs[i].rx);
+		self->errors[i] =
+			self->cached ? STUB(cache_free)(&self->cache, stubs[i].rx) : STUB(free)(it.heap, stubs[i].rx);
 	__atomic_sub_fetch(&running, 1, __ATOMIC_RELEASE);
 }
 
@@ -68,7 +68,8 @@ static bool start(unsigned turn)
 	return true;
 }
 
-CHECK(ch_stub_threads, "CH-116", "of threads that free a stub at once one has freed it, and stubs that stay run meanwhile")
+CHECK(ch_stub_threads, "CH-116",
+      "of threads that free a stub at once one has freed it, and stubs that stay run meanwhile")
 {
 	struct subject_stub kept[RUNNING];
 	struct subject_stub_figures figures;

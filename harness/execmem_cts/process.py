@@ -51,9 +51,16 @@ def _kill(pid: int) -> None:
 
 
 def run(
-    argv: Sequence[str], seconds: float, cwd: Path | None = None, environment: Mapping[str, str] | None = None
+    argv: Sequence[str],
+    seconds: float,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    renewed_by: bytes = b"",
 ) -> Ended:
-    """Runs argv to its end, or for `seconds`. Raises OSError where it cannot be started."""
+    """Runs argv to its end, or for `seconds`, which begin anew when it writes `renewed_by`.
+
+    Raises OSError where it cannot be started.
+    """
     no_core_dumps()
     started = time.monotonic()
     child = subprocess.Popen(
@@ -92,7 +99,10 @@ def run(
                     block = os.read(descriptor, CAP)
                     if not block:
                         selector.unregister(descriptor)
+                    known = max(len(kept[descriptor]) - len(renewed_by), 0)
                     kept[descriptor] += block
+                    if renewed_by and not ended and renewed_by in kept[descriptor][known:]:
+                        deadline = time.monotonic() + seconds
                     flooded = flooded or len(kept[descriptor]) > CAP
                 if flooded or (ended and not selector.get_map()):
                     break

@@ -135,6 +135,17 @@ def test_a_time_out_of_all_together_says_nothing_of_one(tmp_path: Path) -> None:
     assert (found["po_x"][0], found["po_y"][0], starts) == ("PASS", "PASS", 2)
 
 
+def test_the_limit_is_that_of_each_check(tmp_path: Path) -> None:
+    found, starts = results(tmp_path, "sleep 1.8; good po_x; sleep 1.8; good po_y", "exec sleep 60", seconds=3)
+    assert (found["po_x"][0], found["po_y"][0], starts) == ("PASS", "PASS", 2)
+
+
+def test_a_check_that_hangs_behind_others_has_failed_though_it_passes_alone(tmp_path: Path) -> None:
+    found, _ = results(tmp_path, "good po_x; begin po_y; exec sleep 60", "exec sleep 60", seconds=1)
+    assert found["po_x"][0] == "PASS"
+    assert found["po_y"][0] == "FAIL" and found["po_y"][1].startswith("time-out: did not end within 1 s")
+
+
 def test_what_was_never_begun_is_started_alone(tmp_path: Path) -> None:
     found, starts = results(tmp_path, "good po_x", "exec sleep 60", seconds=1)
     assert (found["po_x"][0], found["po_y"][0], starts) == ("PASS", "PASS", 3)
