@@ -10,7 +10,7 @@ CALLS ?= 10000000
 
 export PYTHON
 export EXECMEM_PYTHON ?= $(PYTHON)
-export PYTHONDONTWRITEBYTECODE = 1
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/build/pycache
 
 .DEFAULT_GOAL := help
 .PHONY: help conform test test-full bench fuzz lint format presets faults pytest bats setup setup-test clean
