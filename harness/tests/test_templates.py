@@ -106,6 +106,8 @@ def test_libffis_manifest_and_shims_work(libffi: Verdicts, port: str, template: 
         proved(verdicts, template)
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("dotnet")  # the same subject, built in the same folder
 def test_a_distance_four_times_too_large_is_red_and_named(tmp_path: Path) -> None:
     shutil.copytree(FIXTURES / "dotnet", tmp_path / "checkout")
     source = tmp_path / "checkout" / "src" / "coreclr" / "vm" / "loongarch64" / "thunktemplates.S"
