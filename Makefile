@@ -13,6 +13,8 @@ export EXECMEM_PYTHON ?= $(PYTHON)
 export PYTHONDONTWRITEBYTECODE = 1
 
 .DEFAULT_GOAL := help
+# Each part uses JOBS processes by itself.
+.NOTPARALLEL:
 .PHONY: help conform test test-full bench fuzz lint format presets faults pytest bats setup setup-test clean
 
 help: ## say what there is (the default)
@@ -27,10 +29,7 @@ conform: setup ## install what is missing, build every port, run the conformance
 	@harness/execmem-cts run --profile conform --jobs $(JOBS) $(ARGS)
 
 test: setup-test ## install what is missing, then: lint, pytest, bats, the conformance run, planted faults
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory pytest
-	@$(MAKE) --no-print-directory bats
-	@$(MAKE) --no-print-directory faults
+	@$(MAKE) --no-print-directory --keep-going lint pytest bats faults
 
 test-full: ## test, with each planted fault on every port that it can be planted on, a Slurm array, and 100 times as much fuzzing
 	@EXECMEM_FULL=1 EXECMEM_FUZZ_CALLS=100000000 EXECMEM_FUZZ_JOBS=$(JOBS) $(MAKE) --no-print-directory test FAULTS=--full

@@ -13,7 +13,7 @@ native_port() {
 	done
 }
 
-# The first port of each pointer size: toolchains.bats builds, and looks at, the library of every port.
+# The first port of each pointer size: library.bats builds, and looks at, the library of every port.
 typical_ports() {
 	local port
 	for port in $(ports); do

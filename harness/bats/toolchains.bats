@@ -76,17 +76,6 @@ setup_file() {
 	[[ "$output" == *"apt-get install clang-19 lld-19 llvm-19"* ]]
 }
 
-@test "the library builds for every port by its preset, keeps to its names, and a program that uses it runs" {
-	requires cmake ninja
-	nm="llvm-nm$(sed -n "s/^llvm = '\(.*\)'/\1/p" "$BATS_FILE_TMPDIR/llvm.meson")"
-	for port in $(ports); do
-		run -0 cmake -S "$root" --preset "$port" -B "$BATS_TEST_TMPDIR/$port"
-		run -0 cmake --build "$BATS_TEST_TMPDIR/$port"
-		run -0 ctest --test-dir "$BATS_TEST_TMPDIR/$port" --no-tests=error
-		run -0 "$BATS_TEST_DIRNAME/fixtures/check-archive" "$nm" "$BATS_TEST_TMPDIR/$port/libexecmem.a"
-	done
-}
-
 @test "without a port, CMake names the ports and how to choose one" {
 	requires cmake ninja
 	run ! cmake -S "$root" -B "$BATS_TEST_TMPDIR/build" -G Ninja -D CMAKE_C_COMPILER="$(command -v cc || command -v clang)"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from execmem_cts import manifest, native, tools
+from execmem_cts import manifest, tools
+from execmem_cts.cli import hotspot
 from execmem_cts.model import Port
 from execmem_cts.tables import hotspot_replay, hotspot_trace
 from execmem_cts.tables.hotspot_replay import Config, Replay
@@ -22,11 +23,10 @@ def built(port: Port) -> Path:
 
 
 def native_program() -> Path:
-    for port in PORTS.values():
-        path = built(port)
-        if not native.runs(path):
-            return path
-    pytest.skip("this machine runs no port by itself")
+    try:
+        return hotspot.native_program(PORTS, built)
+    except tools.ToolError as error:
+        pytest.skip(str(error))
 
 
 def trace(text: str) -> HeapTrace:

@@ -74,6 +74,7 @@ def test_every_program_of_the_folder_is_found() -> None:
     assert any(flavour == "thread" for flavour, _ in CASES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("flavour", "program"), CASES, ids=[f"{f}-{p}" for f, p in CASES])
 def test_hosted(flavour: str, program: str) -> None:
     folder = build(flavour)

@@ -73,7 +73,8 @@ def writer(tmp_path: Path) -> Writer:
     return one
 
 
-@pytest.mark.xdist_group("outside")
+@pytest.mark.long
+@pytest.mark.xdist_group("skeleton")
 def test_a_skeleton_turns_green_piece_by_piece(writer: Writer) -> None:
     arch = f"arch/{MOVED}"
     writer.write(*(f"{arch}/{file}" for file in ("port.toml", "abi.h", "syscall.S", "start.S", "port.c")))
@@ -106,7 +107,8 @@ def test_a_skeleton_turns_green_piece_by_piece(writer: Writer) -> None:
         ("mips-unknown-linux", "qemu-mips", 32, "big"),
     ],
 )
-@pytest.mark.xdist_group("outside")
+@pytest.mark.long
+@pytest.mark.xdist_group("skeleton")
 def test_a_skeleton_builds_for_any_architecture(
     triple: str, emulator: str, bits: int, endianness: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,8 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return tree, folder
 
 
-@pytest.mark.xdist_group("outside")
+@pytest.mark.long
+@pytest.mark.xdist_group("apart")
 def test_one_command_gates_a_port_that_is_not_in_the_tree(apart: tuple[Path, Path]) -> None:
     tree, folder = apart
     assert not list(tree.glob(f"*/{MOVED}*")), "the tree still has files of the port"
@@ -48,7 +49,8 @@ def test_one_command_gates_a_port_that_is_not_in_the_tree(apart: tuple[Path, Pat
     assert not list(tree.glob(f"*/{MOVED}*/port.toml")), "the tree was changed"
 
 
-@pytest.mark.xdist_group("outside")
+@pytest.mark.long
+@pytest.mark.xdist_group("apart")
 def test_the_other_commands_know_it_as_well(apart: tuple[Path, Path]) -> None:
     tree, folder = apart
     given = ["--port-path", str(folder)]
@@ -63,7 +65,8 @@ def test_the_other_commands_know_it_as_well(apart: tuple[Path, Path]) -> None:
     assert listed.returncode == 0 and "po_fault_address" in listed.stdout, listed.stderr
 
 
-@pytest.mark.xdist_group("outside")
+@pytest.mark.long
+@pytest.mark.xdist_group("apart")
 def test_what_it_fails_is_to_be_repeated_with_its_folder(apart: tuple[Path, Path], tmp_path: Path) -> None:
     tree, folder = apart
     broken = tmp_path / "broken"
@@ -76,7 +79,8 @@ def test_what_it_fails_is_to_be_repeated_with_its_folder(apart: tuple[Path, Path
     assert f"rerun:    harness/execmem-cts run --port-path {broken} --port {MOVED}" in done.stdout
 
 
-@pytest.mark.xdist_group("outside")
+@pytest.mark.long
+@pytest.mark.xdist_group("apart")
 def test_faults_are_planted_on_it(apart: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree, folder = apart
     monkeypatch.setenv(port_path.VARIABLE, str(folder))

@@ -113,6 +113,8 @@ def from_sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return found
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("prebuilt")
 @pytest.mark.parametrize("archived", [False, True])
 def test_a_prebuilt_part_is_judged_as_its_sources_are(
     tmp_path: Path, from_sources: dict[str, str], archived: bool
@@ -275,6 +277,7 @@ def there_is_a_c_library() -> list[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("port", [port.name for port in manifest.discover_ports(ROOT).values() if port.hosted])
 def test_every_spelling_of_every_call_is_caught(tmp_path: Path, port: str) -> None:
     """Recorded (JA-010), at simulated pages (JA-007), refused one by one (JA-011)."""

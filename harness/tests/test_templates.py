@@ -61,11 +61,15 @@ def layouts(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Verdicts]:
 LAYOUTS = described(FIXTURES / "layouts" / "subject.toml")
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("layouts")
 @pytest.mark.parametrize(("port", "template"), LAYOUTS)
 def test_a_layout_can_be_described(layouts: tuple[str, Verdicts], port: str, template: str) -> None:
     proved(layouts[1][port, "right"], template)
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("layouts")
 @pytest.mark.parametrize(("port", "template"), LAYOUTS)
 def test_a_mistake_in_the_layout_is_red(layouts: tuple[str, Verdicts], port: str, template: str) -> None:
     verdicts = layouts[1][port, "wrong"]
@@ -79,6 +83,8 @@ def dotnet(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
     return judged(tmp_path_factory.mktemp("dotnet"), path, "--checkout", str(FIXTURES / "dotnet"))[1]
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("dotnet")
 @pytest.mark.parametrize(("port", "template"), described(SUBJECTS / "dotnet-runtime" / "subject.toml"))
 def test_the_runtimes_manifest_and_shims_work(dotnet: Verdicts, port: str, template: str) -> None:
     proved(dotnet[port, "plain"], template)
@@ -90,6 +96,8 @@ def libffi(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
     return judged(tmp_path_factory.mktemp("libffi"), path, "--checkout", str(FIXTURES / "libffi"))[1]
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("libffi")
 @pytest.mark.parametrize(("port", "template"), described(SUBJECTS / "libffi" / "subject.toml"))
 def test_libffis_manifest_and_shims_work(libffi: Verdicts, port: str, template: str) -> None:
     found = [verdicts for (name, _), verdicts in libffi.items() if name == port]
@@ -98,6 +106,8 @@ def test_libffis_manifest_and_shims_work(libffi: Verdicts, port: str, template: 
         proved(verdicts, template)
 
 
+@pytest.mark.long
+@pytest.mark.xdist_group("dotnet")  # the same subject, built in the same folder
 def test_a_distance_four_times_too_large_is_red_and_named(tmp_path: Path) -> None:
     shutil.copytree(FIXTURES / "dotnet", tmp_path / "checkout")
     source = tmp_path / "checkout" / "src" / "coreclr" / "vm" / "loongarch64" / "thunktemplates.S"

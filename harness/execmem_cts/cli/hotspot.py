@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,8 @@ UNASKED = PARTS[:-1]
 
 def native_program(ports: dict[str, Port], build: Callable[[Port], Path]) -> Path:
     """The program of the first port that this machine runs itself. Raises ToolError."""
-    for port in ports.values():
+    # Those that bear the machine's name first: the others may be built in vain.
+    for port in sorted(ports.values(), key=lambda port: not port.triple.startswith(platform.machine())):
         program = build(port)
         if not native.runs(program):
             return program
