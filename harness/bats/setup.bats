@@ -20,7 +20,19 @@ setup_file() {
 	done
 	mkdir -p "$BATS_FILE_TMPDIR/resources/lib/linux"
 	touch "$BATS_FILE_TMPDIR/resources/lib/linux/libclang_rt.fuzzer.a"
-	stub clang-19 "[[ \$1 == -print-resource-dir ]] && echo '$BATS_FILE_TMPDIR/resources' || echo 'stub 1.2.3'"
+	# Files that clang finds: by name, for a triple in a folder of its name.
+	local triple
+	sed -n 's/.*\btriple = "\([a-z0-9_]*-linux-gnu[a-z]*\)".*/\1/p' "$root"/arch/*/port.toml | while read -r triple; do
+		mkdir -p "$BATS_FILE_TMPDIR/files/$triple"
+		touch "$BATS_FILE_TMPDIR/files/$triple/libc.a" "$BATS_FILE_TMPDIR/files/$triple/libgcc.a"
+	done
+	touch "$BATS_FILE_TMPDIR/files/libasmjit.a"
+	stub clang-19 "case \"\$*\" in
+		-print-resource-dir) echo '$BATS_FILE_TMPDIR/resources' ;;
+		--target=*\ -print-file-name=*) echo \"$BATS_FILE_TMPDIR/files/\${1#--target=}/\${2#*=}\" ;;
+		-print-file-name=*) echo \"$BATS_FILE_TMPDIR/files/\${1#*=}\" ;;
+		*) echo 'stub 1.2.3' ;;
+		esac"
 	stub id 'echo 0'
 }
 
@@ -97,6 +109,16 @@ run_setup() {
 	stub apt-get true
 	run -3 run_setup "$root/toolchains/setup"
 	[[ "$output" == *"installed, and still missing"* ]]
+}
+
+@test "a missing C library is named with its port, and its packages are those of the port's manifest" {
+	mv "$BATS_FILE_TMPDIR/files/i686-linux-gnu/libgcc.a" "$BATS_FILE_TMPDIR/files/libasmjit.a" "$BATS_TEST_TMPDIR"
+	run -0 run_setup "$root/toolchains/setup" --for conform --check
+	run -3 run_setup "$root/toolchains/setup" --for test --check
+	mv "$BATS_TEST_TMPDIR/libgcc.a" "$BATS_FILE_TMPDIR/files/i686-linux-gnu"
+	mv "$BATS_TEST_TMPDIR/libasmjit.a" "$BATS_FILE_TMPDIR/files"
+	[[ "$output" == *"missing: the C library of x86: "* && "$output" == *"missing: libasmjit.a: "* ]]
+	[[ "$output" == *"--no-install-recommends libasmjit-dev libc6-dev-i386-cross libgcc-12-dev-i386-cross" ]]
 }
 
 @test "tools for the tests alone do not hold up the conformance run" {

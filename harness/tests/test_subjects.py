@@ -282,7 +282,7 @@ def there_is_a_c_library() -> list[str]:
 def test_every_spelling_of_every_call_is_caught(tmp_path: Path, port: str) -> None:
     """Recorded (JA-010), at simulated pages (JA-007), refused one by one (JA-011)."""
     if port not in there_is_a_c_library():
-        pytest.skip(f"no C library of {port} is installed")
+        pytest.skip(f"the C library of {port} is missing: toolchains/setup --for test installs it")
     quick = [*(port if part == "x64" else part for part in QUICK), "--os-page", "64K"]
     said, found = judged(tmp_path, "--subject-path", FIXTURES, "--subject", "spellings", quick=quick)
     assert {v for v in found.values()} <= {"PASS", "NA"}, said
