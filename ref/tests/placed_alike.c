@@ -24,10 +24,10 @@ int main(void)
 			struct execmem_allocator *allocator;
 			struct execmem_region region;
 
-			/* A process with other mappings of its own. */
-			for (int k = 0; k < i; k++)
-				EXPECT(mmap(NULL, 0x123000, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
-				       MAP_FAILED);
+			/* A process with other mappings of its own, in the holes where the library's would lie. */
+			for (int k = 0; k < 16 * i; k++)
+				EXPECT(mmap(NULL, (size_t)65536 << k % REGIONS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+					    -1, 0) != MAP_FAILED);
 			watch_place_alike();
 			allocator = make(NULL);
 			for (int k = 0; k < REGIONS; k++) {
