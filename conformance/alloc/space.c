@@ -214,6 +214,15 @@ unsigned space_open_files(void)
 	return count;
 }
 
+uint64_t space_bytes(void)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < space.count; i++)
+		bytes += space.extents[i].end - space.extents[i].start;
+	return bytes;
+}
+
 uint64_t space_executable(void)
 {
 	uint64_t bytes = 0;

@@ -60,7 +60,8 @@ void space_file_close(int index);
 /* Writable mappings of files that are alive, as mappings that were made: the pieces of one count once. */
 unsigned space_views(void);
 unsigned space_open_files(void);
-/* Bytes mapped executable. */
+/* Bytes mapped, and bytes mapped executable. */
+uint64_t space_bytes(void);
 uint64_t space_executable(void);
 
 /*
