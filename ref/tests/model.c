@@ -1,5 +1,6 @@
 /*
- * The model: making and ending an allocator, and what must be so in between. The calls are in model_calls.c.
+ * The model: making and ending an allocator, and what must be so in between. The calls are in model_regions.c and
+ * model_calls.c.
  */
 #define _GNU_SOURCE
 #include "model.h"

@@ -20,7 +20,7 @@ struct model_input {
  */
 unsigned long model_run(struct model_input *input, unsigned long most);
 
-/* ---- Between model.c and model_calls.c ---- */
+/* ---- Between model.c, model_regions.c and model_calls.c ---- */
 
 #define UNIT           ((size_t)EXECMEM_UNIT_BYTES)
 #define MODEL_REGIONS  5
@@ -76,6 +76,15 @@ void model_check_books(void);              /* statistics, and the writable mappi
 void model_recount(void);                  /* takes over what the statistics count of views and publishing */
 bool model_all(const struct model_region *r, size_t offset, size_t bytes, bool value);
 bool model_open_in(int r, size_t offset, size_t bytes);
+/* One of the regions, chosen; some of its pages; whether a view of it is open. */
+struct model_region *model_some_region(int *r);
+void model_some_pages(const struct model_region *m, size_t *offset, size_t *bytes);
+bool model_open_anywhere(int r);
+void model_reserve_anywhere(void);
+void model_reserve_near(void);
+void model_commit(void);
+void model_decommit(void);
+void model_release(void);
 void model_call(void); /* one call, chosen */
 
 #endif

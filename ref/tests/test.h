@@ -68,6 +68,9 @@ struct execmem_os watch_os(void);
  * addresses can be played again. Not with threads.
  */
 void watch_place_alike(void);
+/* Maps where the system has room; from watch.place up if that is set, one behind the other. For watch.c. */
+int place_anywhere(const struct execmem_os *real, size_t bytes, unsigned protection, int file, uint64_t offset,
+		   void **address);
 
 /* An allocator over watch_os() with the defaults, changed by `change` where it is not null. */
 struct execmem_allocator *make(void (*change)(struct execmem_config *config));

@@ -1,24 +1,11 @@
 #define _GNU_SOURCE
 #include "test.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-unsigned long long test_seed;
 struct watch watch = {.page_bytes = 4096, .fail_with = ENOMEM};
-
-_Noreturn void test_failed(const char *file, int line, const char *what, long long expected, long long actual)
-{
-	fprintf(stderr, "%s:%d: %s: expected %lld, got %lld (seed %llu)\n", file, line, what, expected, actual,
-		test_seed);
-	if (watch.abort)
-		abort();
-	_exit(1);
-}
 
 static struct execmem_os real;
 
@@ -90,41 +77,6 @@ static void range(const void *address, size_t bytes)
 	EXPECT(bytes != 0);
 }
 
-/* ---- Where mappings go that may lie anywhere ---- */
-
-/* Below the place where Linux begins to map, above what sanitizers keep for themselves. */
-#define PLACES     0x7ea000000000u
-#define PLACES_END (PLACES + ((uintptr_t)1 << 36))
-
-void watch_place_alike(void)
-{
-	watch.place = PLACES;
-}
-
-/* Where the system has room; from watch.place up if that is set, one behind the other. */
-static int map_anywhere(size_t bytes, unsigned protection, int file, uint64_t offset, void **address)
-{
-	if (!watch.place)
-		return real.map(real.context, NULL, bytes, protection, file, offset, address);
-	for (;;) {
-		void *place;
-		int error;
-
-		if (bytes > PLACES_END - watch.place)
-			watch.place = PLACES;
-		place = (void *)watch.place;
-		error = real.map(real.context, place, bytes, protection, file, offset, address);
-		if (error)
-			return error;
-		if (*address == place) {
-			watch.place += bytes;
-			return 0;
-		}
-		EXPECT_EQUAL(0, real.unmap(real.context, *address, bytes));
-		watch.place += EXECMEM_UNIT_BYTES;
-	}
-}
-
 static size_t page_size(void *context)
 {
 	(void)context;
@@ -153,7 +105,7 @@ static int map(void *context, void *hint, size_t bytes, unsigned protection, int
 		if (hint)
 			error = real.map(real.context, hint, bytes + slack, EXECMEM_NONE, EXECMEM_NO_FILE, 0, &large);
 		else
-			error = map_anywhere(bytes + slack, EXECMEM_NONE, EXECMEM_NO_FILE, 0, &large);
+			error = place_anywhere(&real, bytes + slack, EXECMEM_NONE, EXECMEM_NO_FILE, 0, &large);
 		if (error)
 			return error;
 		EXPECT_EQUAL(0, real.unmap(real.context, large, bytes + slack));
@@ -166,7 +118,7 @@ static int map(void *context, void *hint, size_t bytes, unsigned protection, int
 	} else if (hint) {
 		error = real.map(real.context, hint, bytes, protection, file, offset, address);
 	} else {
-		error = map_anywhere(bytes, protection, file, offset, address);
+		error = place_anywhere(&real, bytes, protection, file, offset, address);
 	}
 	if (!error && file != EXECMEM_NO_FILE && protection & EXECMEM_WRITE)
 		__atomic_add_fetch(&watch.writable, (long)bytes, __ATOMIC_RELAXED);
@@ -425,80 +377,10 @@ struct execmem_os watch_os(void)
 	};
 }
 
-struct execmem_allocator *make(void (*change)(struct execmem_config *config))
-{
-	struct execmem_config config = execmem_config_default(watch_os());
-	struct execmem_allocator *allocator;
-
-	if (change)
-		change(&config);
-	OK(execmem_create(&config, &allocator, NULL));
-	return allocator;
-}
-
-struct execmem_region committed(struct execmem_allocator *allocator, size_t bytes)
-{
-	struct execmem_region region;
-
-	OK(execmem_reserve(allocator, bytes, NULL, 0, NULL, &region));
-	OK(execmem_commit(&region, 0, bytes));
-	return region;
-}
-
-struct execmem_stats stats_of(struct execmem_allocator *allocator)
-{
-	struct execmem_stats stats;
-
-	OK(execmem_stats(allocator, &stats));
-	return stats;
-}
-
-/* Read without allocating, which would change it. */
-unsigned long count_mappings(void)
-{
-	static char bytes[65536];
-	unsigned long lines = 0;
-	ssize_t count;
-	int fd = open("/proc/self/maps", O_RDONLY);
-
-	EXPECT(fd >= 0);
-	while ((count = read(fd, bytes, sizeof(bytes))) > 0) {
-		for (ssize_t i = 0; i < count; i++)
-			lines += bytes[i] == '\n';
-	}
-	close(fd);
-	return lines;
-}
-
-unsigned long count_files(void)
-{
-	unsigned long count = 0;
-
-	for (int fd = 0; fd < 256; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
-}
-
 unsigned long watch_blocks(void)
 {
 	struct stat status;
 
 	EXPECT(fstat(newest_file, &status) == 0);
 	return (unsigned long)status.st_blocks * 512;
-}
-
-unsigned long file_blocks(void)
-{
-	unsigned long bytes = 0;
-
-	for (int fd = 0; fd < 256; fd++) {
-		char path[64], target[64] = "";
-		struct stat status;
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		if (readlink(path, target, sizeof(target) - 1) > 0 && strstr(target, "memfd:execmem") &&
-		    fstat(fd, &status) == 0)
-			bytes += (unsigned long)status.st_blocks * 512;
-	}
-	return bytes;
 }
