@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from audit_cases import CASES, FILE, MEMFD, Case, case, events
 
-from execmem_cts.audit import aliases, files, kinds, model, partial, space
+from execmem_cts.audit import aliases, files, kinds, memory, model, partial, space
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_NAME = {found.name: found for found in CASES}
@@ -99,7 +99,7 @@ def test_a_program_file_that_exec_names_is_looked_at() -> None:
 
 
 def test_findings_beyond_the_room_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "KEEP", 1)
+    monkeypatch.setattr(memory, "KEEP", 1)
     one = modelled(BY_NAME["each toggle counts"])
     assert len(one.findings) == 1 and one.counts["dropped"] == 1
 
@@ -112,20 +112,20 @@ def test_what_lives_at_the_end_of_a_cut_log_is_ended() -> None:
 
 # Each rule's line, what becomes of it, and a case that must then come out wrong.
 MUTATIONS = [
-    (model, "if bits == RWX and fresh:", "if False:", "mapped rwx"),
-    (model, "if bits == RWX and fresh:", "if bits == RWX:", "made rwx again is nothing new"),
-    (model, "RWX = PROT_WRITE | PROT_EXEC", "RWX = 7", "write and exec without read"),
-    (model, "if piece.written:", "if False:", "w then x"),
-    (model, "if piece.written:", "if True:", "x by mprotect"),
-    (model, "piece.written = piece.written or piece.writable", "piece.written = piece.writable", "w then r then x"),
-    (model, "elif fresh & PROT_EXEC:", "elif fresh & PROT_EXEC and not before:", "w then x"),
-    (model, "elif not mapped_now:", "elif False:", "x by mprotect"),
-    (model, "elif not mapped_now:", "else:", "mapped anew over it"),
+    (memory, "if bits == RWX and fresh:", "if False:", "mapped rwx"),
+    (memory, "if bits == RWX and fresh:", "if bits == RWX:", "made rwx again is nothing new"),
+    (memory, "RWX = PROT_WRITE | PROT_EXEC", "RWX = 7", "write and exec without read"),
+    (memory, "if piece.written:", "if False:", "w then x"),
+    (memory, "if piece.written:", "if True:", "x by mprotect"),
+    (memory, "piece.written = piece.written or piece.writable", "piece.written = piece.writable", "w then r then x"),
+    (memory, "elif fresh & PROT_EXEC:", "elif fresh & PROT_EXEC and not before:", "w then x"),
+    (memory, "elif not mapped_now:", "elif False:", "x by mprotect"),
+    (memory, "elif not mapped_now:", "else:", "mapped anew over it"),
     (model, "if event.error or event.result is None:", "if event.result is None:\n            event = replace(event, result=0)\n        if False:", "mprotect that failed"),
     (model, "call.name not in (", "call.name in (", "rwx up to a hole"),
-    (model, "if piece.mapping.origin is None:", "if False:", "exec's own page made executable"),
+    (memory, "if piece.mapping.origin is None:", "if False:", "exec's own page made executable"),
     (partial, "if piece.start > at or", "if", "rwx up to a hole, with more above it"),
-    (model, "if (pieces or call.number(2) & PROT_EXEC) and", "if", "a hole alone, not to be executed"),
+    (memory, "if (pieces or call.number(2) & PROT_EXEC) and", "if", "a hole alone, not to be executed"),
     (partial, 'or (error == "EACCES" and piece.mapping.file is not None)', "", "rwx up to a file that may not be written"),
     (partial, "return start if whole else at", "return at", "no memory to cut one mapping"),
     (partial, "return len(rest) > 1 or", "return", "a file that may not be written, and more behind it"),
@@ -133,33 +133,33 @@ MUTATIONS = [
     (partial, 'or (error == "ENOMEM" and (not pieces or pieces[0].start > start))', "", "a hole alone"),
     (partial, 'if error == "ENOMEM" and below > start:', "if False:", "rwx up to a hole, with more above it"),
     (files, 'self.files.guessed += name.startswith("/memfd:")', "pass", "a memory file opened by its mapping"),
-    (model, "gone = task.space.take(*self._range(call))", "gone = []", "unmapped and mapped again"),
-    (model, "return bits | PROT_EXEC if task", "return bits if task", "read implies exec"),
-    (model, "(PROT_EXEC if flags & SHM_EXEC else 0)", "0", "shared memory segment"),
-    (model, "(0 if flags & SHM_RDONLY else PROT_WRITE)", "PROT_WRITE", "read-only shared memory segment"),
-    (model, "if end > space.heap_end:", "if False:", "heap"),
-    (model, "if file is not None and file.was_written(piece.offset, end):", "if False:", "closed before it is executable"),
-    (model, 'if kind == "published" and self.aliases', 'if False and self.aliases', "alias, view first"),
-    (model, "grave = executable or any(", "grave = False and any(", "executable in parts"),
-    (model, "grave = executable or any(", "grave = True or any(", "data in parts"),
-    (model, "grave = executable or any(", "grave = any(", "taking execution away in parts"),
-    (model, "or _is_view(p)", "", "view in parts"),
-    (model, "return piece.mapping.shared and", "return", "a loader's data beside its code"),
-    (model, "grave = False  # to the end of the file", "pass  # ", "a loader's mapping"),
+    (memory, "gone = task.space.take(*self._range(call))", "gone = []", "unmapped and mapped again"),
+    (memory, "return bits | PROT_EXEC if task", "return bits if task", "read implies exec"),
+    (memory, "(PROT_EXEC if flags & SHM_EXEC else 0)", "0", "shared memory segment"),
+    (memory, "(0 if flags & SHM_RDONLY else PROT_WRITE)", "PROT_WRITE", "read-only shared memory segment"),
+    (memory, "if end > space.heap_end:", "if False:", "heap"),
+    (memory, "if file is not None and file.was_written(piece.offset, end):", "if False:", "closed before it is executable"),
+    (memory, 'if kind == "published" and self.aliases', 'if False and self.aliases', "alias, view first"),
+    (memory, "grave = executable or any(", "grave = False and any(", "executable in parts"),
+    (memory, "grave = executable or any(", "grave = True or any(", "data in parts"),
+    (memory, "grave = executable or any(", "grave = any(", "taking execution away in parts"),
+    (memory, "or _is_view(p)", "", "view in parts"),
+    (memory, "return piece.mapping.shared and", "return", "a loader's data beside its code"),
+    (memory, "grave = False  # to the end of the file", "pass  # ", "a loader's mapping"),
     (model, "if flags & CLONE_VM:\n", "if False:\n", "what a thread maps is there for all"),
     (model, "if flags & CLONE_VM:\n", "if True:\n", "fork copies"),
     (model, "if flags & CLONE_VM:\n", "if True:\n", "a child's doings are not its parent's"),
     (model, "self.aliases.fork(parent.space, space)", "pass", "an alias that came by fork"),
     (model, "task.space, task.descriptors = space,", "task.descriptors =", "exec forgets what was mapped"),
     (model, "task.descriptors.after_exec()", "task.descriptors", "closed on exec"),
-    (model, "self._catch_up(task, piece)", "pass", "addresses reused before the unmapping has returned"),
+    (memory, "self._catch_up(task, piece)", "pass", "addresses reused before the unmapping has returned"),
     (model, "if not task.applied:", "if True:", "addresses reused before the unmapping has returned"),
     (model, "        self.tasks[to] = task\n", "", "exec by a thread"),
-    (model, "replace(piece, forked=call.number(2) == MADV_DOFORK)", "piece", "not forked"),
+    (memory, "replace(piece, forked=call.number(2) == MADV_DOFORK)", "piece", "not forked"),
     (model, "if call.number(1) & O_ACCMODE and", "if", "its own memory, opened for reading"),
-    (model, "replace(moved[-1], end=old + length)", "moved[-1]", "moved by mremap"),
-    (model, "moved = space.take(old, old + old_length)", "moved = space.within(old, old + old_length)", "what mremap moved away is not there any more"),
-    (model, "if not old_length:  # a second", "if False:  # a second", "shared memory mapped twice by mremap"),
+    (memory, "replace(moved[-1], end=old + length)", "moved[-1]", "moved by mremap"),
+    (memory, "moved = space.take(old, old + old_length)", "moved = space.within(old, old + old_length)", "what mremap moved away is not there any more"),
+    (memory, "if not old_length:  # a second", "if False:  # a second", "shared memory mapped twice by mremap"),
     (aliases, "if p.writable and p.mapping.shared and", "if p.mapping.shared and", "read-only view"),
     (aliases, "if p.writable and p.mapping.shared and", "if p.writable and", "private view"),
     (aliases, "if low < high:", "if True:", "other pages"),
@@ -193,7 +193,7 @@ CUT = case(
 
 def mutated(module: types.ModuleType, line: str, instead: str) -> Any:
     """The class Model of a copy of the modules with one line changed, and whatever rests on it made anew."""
-    order = (files, space, partial, aliases, model)  # each rests on those before it
+    order = (files, space, partial, aliases, memory, model)  # each rests on those before it
     made: dict[str, types.ModuleType] = {}
     for part in order:
         text = Path(str(part.__file__)).read_text()
@@ -215,7 +215,7 @@ def mutated(module: types.ModuleType, line: str, instead: str) -> Any:
 
 
 def test_a_copy_without_a_mutation_is_right() -> None:
-    made = mutated(model, "RWX = ", "RWX = ")
+    made = mutated(memory, "RWX = ", "RWX = ")
     assert all(right(found, made) for found in (*CASES, CUT)) and right(CUT)
 
 
