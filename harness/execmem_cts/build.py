@@ -21,12 +21,9 @@ from pathlib import Path
 
 from . import generate, hosted, requirements
 from .model import ALLOC, Port, Subject, TemplateSet
+from .refusal import Refusal, refusals
 from .tools import Tools
 
-REACH = re.compile(
-    r"execmem-reach: port=(?P<port>\S+) template=(?P<template>\S+) field=(?P<field>\S+) "
-    r"reach=(?P<lowest>-?\d+)\.\.(?P<highest>-?\d+) distance=(?P<distance>-?\d+)"
-)
 COMPILE = "-std=c11 -O2 -g -ffreestanding -fno-stack-protector -fno-pic -static -nostdlib -Wall -Wextra -Werror".split()
 LINK = "-static -nostdlib -z max-page-size=65536 -z noexecstack --build-id=none".split()
 NINJA = """\
@@ -55,18 +52,6 @@ class Unit:
     def key(self) -> str:
         t = self.template_set
         return f"{t.port.name}/{t.subject}/{t.variant}-{self.stub_page}"
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """One field that the assembly refused to encode."""
-
-    template: str
-    field: str
-    lowest: int
-    highest: int
-    distance: int
-    text: str  # the compiler's line
 
 
 @dataclass
@@ -182,21 +167,6 @@ def _tail(path: Path, limit: int = 8000) -> str:
         return path.read_text(errors="replace")[:limit]
     except OSError:
         return ""
-
-
-def refusals(text: str) -> list[Refusal]:
-    """The `execmem-reach:` lines of a compiler's output, each once."""
-    found = {}
-    for match in REACH.finditer(text):
-        found[match.group(0)] = Refusal(
-            match["template"],
-            match["field"],
-            int(match["lowest"]),
-            int(match["highest"]),
-            int(match["distance"]),
-            match.group(0),
-        )
-    return list(found.values())
 
 
 def template_flags(root: Path, template_set: TemplateSet, stub_page: int | str) -> list[str]:

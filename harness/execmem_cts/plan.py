@@ -1,4 +1,4 @@
-"""What is to be run: the configurations that exist, the checks that their programs list, and what the user selected.
+"""What is to be run, of the configurations that exist, the checks that their programs list, and what the user selected.
 
 Nothing is dropped in silence: a cell that a filter leaves out becomes SKIP, one that could not be built NOTRUN beside the
 ERROR or FAIL that says why, and a port without a check is an ERROR.
@@ -6,20 +6,20 @@ ERROR or FAIL that says why, and a port without a check is an ERROR.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import native, process, subjects, unwritten
-from .build import Built, Refusal, Unit
+from . import native, subjects, unwritten
+from .build import Built, Unit
+from .listing import Listed, list_checks
 from .model import ALLOC, Configuration, Port, Result, Runner, Subject, TemplateSet, Verdict
+from .refusal import Refusal
 from .requirements import Requirement
 from .runner import Item, relative_to_root
-from .source import ManifestError
+from .selection import Filter
 
 if TYPE_CHECKING:
     from .oracles import HostCheck
@@ -31,66 +31,6 @@ BUILD = "build"
 # How often the allocator families' checks try sequences at random: an emulated program runs 3 to 10 times slower.
 ROUNDS = {Runner.EMULATED: 1, Runner.NATIVE: 3}
 PAGES = (4096, 16384, 65536)  # that the allocator families simulate, where the system's own are not larger
-MANIFEST_WRONG = "# manifest: "  # how a program says that it and its subject's manifest do not agree
-
-
-@dataclass(frozen=True)
-class Filter:
-    """The user's selection. Empty: everything."""
-
-    ports: tuple[str, ...] = ()
-    variants: tuple[str, ...] = ()
-    stub_pages: tuple[int, ...] = ()
-    os_pages: tuple[int, ...] = ()
-    families: tuple[str, ...] = ()
-    only: tuple[str, ...] = ()  # check, requirement or check.point
-    keys: frozenset[str] | None = None  # result keys: --last-failed
-    native: bool | None = None  # None: where it works
-
-    def wants_cell(self, c: Configuration) -> bool:
-        if self.variants and c.template_set.variant not in self.variants:
-            return False
-        if self.stub_pages and c.stub_page not in self.stub_pages:
-            return False
-        if self.os_pages and c.runner is not Runner.HOST and c.os_page not in self.os_pages:
-            return False
-        if self.native is False and c.runner is Runner.NATIVE:
-            return False
-        return self.keys is None or any(key.startswith(f"{c.key}/") for key in self.keys)
-
-    def wants_alloc(self, cell: str, page: int, runner: Runner) -> bool:
-        """A cell of the allocator families. It has neither variants nor stub pages: asking for those leaves it out."""
-        if self.stub_pages or (self.variants and ALLOC not in self.variants):
-            return False
-        if self.os_pages and page not in self.os_pages:
-            return False
-        if self.native is False and runner is Runner.NATIVE:
-            return False
-        return self.keys is None or any(key.startswith(f"{cell}/") for key in self.keys)
-
-    def wants_check(self, check: str, requirement: str) -> bool:
-        if self.families and requirement.split("-", 1)[0] not in self.families:
-            return False
-        return not self.only or any(o in (requirement, check) or o.startswith(f"{check}.") for o in self.only)
-
-    def points(self, cell: str, check: str, requirement: str) -> list[str]:
-        """The points asked for one by one; empty: all."""
-        if self.keys is not None:
-            keys = [key for key in self.keys if key.startswith(f"{cell}/{check}.")]
-            return sorted(key.rsplit(".", 1)[1] for key in keys)
-        if check in self.only or requirement in self.only:
-            return []
-        return [o.split(".", 1)[1] for o in self.only if o.startswith(f"{check}.")]
-
-
-@dataclass(frozen=True)
-class Listed:
-    """One line of a program's --list."""
-
-    check: str
-    requirement: str
-    points: tuple[str, ...]
-    text: str
 
 
 @dataclass
@@ -163,42 +103,6 @@ def _of_unit(unit: Unit, chosen: Filter) -> list[Configuration]:
         if stub_page in reaching or (not reaching and stub_page == smallest):
             found.append(Configuration(template_set, stub_page, page, runner))
     return found
-
-
-def list_checks(programs: Mapping[Path, tuple[str, ...]], root: Path) -> dict[Path, list[Listed]]:
-    """The checks of each program, asked of the program itself under its emulator; remembered until it changes. [] where
-    it does not say."""
-
-    def one(program: Path) -> list[Listed]:
-        emulator = programs[program]
-        cache = program.with_name(f"{program.name}.checks.json")
-        state = program.stat()
-        stamp = [state.st_mtime_ns, state.st_size, *emulator]
-        try:
-            known = json.loads(cache.read_text())
-            if known["stamp"] == stamp:
-                return [Listed(c, r, tuple(p), t) for c, r, p, t in known["checks"]]
-        except (OSError, ValueError, KeyError):
-            pass
-        try:
-            ended = process.run([*emulator, str(program), "--list"], 10, root)
-        except OSError:
-            return []
-        wrong = next((line for line in ended.output.splitlines() if line.startswith(MANIFEST_WRONG)), "")
-        if wrong:
-            raise ManifestError(
-                f"claims: {wrong.removeprefix(MANIFEST_WRONG)} (in {program.parent.parent.name}); make `claims` of its "
-                "subject.toml and the operations of its `struct subject` the same"
-            )
-        rows = [line.split("\t") for line in ended.output.splitlines()]
-        if ended.status != 0 or any(len(row) != 4 for row in rows):
-            return []
-        checks = [Listed(check, requirement, tuple(p.split(",")), text) for check, requirement, p, text in rows]
-        cache.write_text(json.dumps({"stamp": stamp, "checks": [list(vars(line).values()) for line in checks]}))
-        return checks
-
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(programs, pool.map(one, programs)))
 
 
 def emulator_argv(port: Port, os_page: int) -> tuple[str, ...]:

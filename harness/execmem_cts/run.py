@@ -32,6 +32,7 @@ from . import (
 from .gate import judge, sarif, shards
 from .html import layouts
 from .model import ALLOC, Result, Runner, Subject, TemplateSet, Verdict
+from .selection import Filter
 from .tree import Tree, load_expectations, load_tree, surroundings_of
 
 MOST_NAMES = 12  # that a message about an unknown one still lists
@@ -44,7 +45,7 @@ class Options:
     subject: str = "ref"
     checkout: Path | None = None
     profile: str = "conform"
-    chosen: plan.Filter = field(default_factory=plan.Filter)
+    chosen: Filter = field(default_factory=Filter)
     jobs: int = 0  # 0: one a processor
     seed: int = 1
     seconds: float = 30
@@ -85,7 +86,7 @@ def _subject(options: Options, tree: Tree) -> Subject:
     return manifest.load_subject(path, options.root, tree.ports, cache, options.checkout, wanted)
 
 
-def _known(chosen: plan.Filter, tree: Tree, host_checks: Iterable[str], sets: Sequence[TemplateSet]) -> None:
+def _known(chosen: Filter, tree: Tree, host_checks: Iterable[str], sets: Sequence[TemplateSet]) -> None:
     """A filter that names what there is not is a mistake of the user's, not an empty run. Raises ManifestError."""
     checks = {check for r in tree.requirements.values() for check in r.checks} | set(host_checks)
     families = {name.split("-", 1)[0] for name in tree.requirements}

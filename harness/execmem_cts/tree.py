@@ -11,7 +11,7 @@ from .gate import aliases, expectations
 from .model import Port
 
 if TYPE_CHECKING:
-    from . import plan
+    from .selection import Filter
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Tree:
     requirements: dict[str, requirements.Requirement]
     profile: profile.Profile
 
-    def selected(self, chosen: plan.Filter) -> list[Port]:
+    def selected(self, chosen: Filter) -> list[Port]:
         for name in chosen.ports:
             if name not in self.ports:
                 raise manifest.ManifestError(f"--port {name}: no such port; there are {', '.join(self.ports)}")

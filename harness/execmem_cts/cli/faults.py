@@ -25,9 +25,9 @@ def faults(names: tuple[str, ...], full: bool, jobs: int, work: Path | None) -> 
     A fault that stays unseen, or that turns other requirements red, fails; so does a check that no fault turns red.
     """
     from .. import faults as planted
-    from .. import plan
     from ..run import Options
     from ..run import run as run_checks
+    from ..selection import Filter
     from .. import requirements
 
     known = planted.load_all(ROOT)
@@ -45,9 +45,7 @@ def faults(names: tuple[str, ...], full: bool, jobs: int, work: Path | None) -> 
 
     ports = tuple(sorted({p.port for fault in chosen for p in (fault.plantings if full else fault.plantings[:1])}))
     # What is red without a fault would be taken for found.
-    options = Options(
-        root=ROOT, chosen=plan.Filter(ports=ports), jobs=jobs, results=ROOT / "build" / "faults" / "unbroken"
-    )
+    options = Options(root=ROOT, chosen=Filter(ports=ports), jobs=jobs, results=ROOT / "build" / "faults" / "unbroken")
     unbroken = run_checks(options, lambda said: None, lambda total, new: None)
     if unbroken.overall.exit_status != verdict.CONFORMANT:
         click.echo(

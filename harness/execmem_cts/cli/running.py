@@ -18,7 +18,7 @@ from .showing import show
 from .subjects import CHECKOUT, SUBJECT_PATH, resolved
 
 if TYPE_CHECKING:
-    from .. import plan
+    from ..selection import Filter
 
 
 def selection(command: F) -> F:
@@ -146,8 +146,8 @@ def check_templates(path: Path, **options: Any) -> None:
     _run(str(path), **options)
 
 
-def _filter(options: dict[str, Any], results_directory: Path) -> plan.Filter:
-    from .. import plan
+def _filter(options: dict[str, Any], results_directory: Path) -> Filter:
+    from ..selection import Filter
 
     keys = None
     if options["last_failed"]:
@@ -157,7 +157,7 @@ def _filter(options: dict[str, Any], results_directory: Path) -> plan.Filter:
         keys = frozenset(r.key for r in before if r.verdict in verdict.RED)
         if not keys:
             raise ManifestError("--last-failed: nothing failed in the last run; run without it")
-    return plan.Filter(
+    return Filter(
         ports=options["ports"],
         variants=options["variants"],
         stub_pages=options["stub_pages"],
@@ -228,10 +228,10 @@ def _run(subject: str, **options: Any) -> None:
 @guarded
 def list_command(ports: tuple[str, ...]) -> None:
     """The checks, their requirements, and what each tests."""
-    from .. import plan
     from .. import run as running
+    from ..selection import Filter
 
-    tree, made, _ = running.prepare(running.Options(root=ROOT, chosen=plan.Filter(ports=ports)), lambda text: None)
+    tree, made, _ = running.prepare(running.Options(root=ROOT, chosen=Filter(ports=ports)), lambda text: None)
     for check, requirement in sorted(made.checks.items(), key=lambda entry: (entry[1], entry[0])):
         runner = {item.runner for item in made.items if item.check == check}
         click.echo(f"{requirement}  {check:<20} {','.join(sorted(runner)):<16} {made.texts[check]}")

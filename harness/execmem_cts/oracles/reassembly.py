@@ -18,6 +18,7 @@ from pathlib import Path
 
 from .. import build
 from ..model import Template, TemplateSet
+from ..refusal import Refusal, refusals
 from ..tools import find
 from . import Context
 
@@ -30,7 +31,7 @@ class Assembled:
     """The templates of a set, assembled for one stub page size."""
 
     object: Path | None  # None: refused
-    refusals: list[build.Refusal]
+    refusals: list[Refusal]
     errors: list[tuple[str, int, str]]  # file name, line, the assembler's words; `execmem-reach` lines left out
     text: str
 
@@ -87,7 +88,7 @@ class Assembler:
             objects = [merged]
         errors = [(Path(m["file"]).name, int(m["line"]), m["text"]) for m in _ERROR.finditer(text)]
         errors = [error for error in errors if "execmem-reach:" not in error[2]]
-        assembled = Assembled(None if failed else objects[0], build.refusals(text), errors, text)
+        assembled = Assembled(None if failed else objects[0], refusals(text), errors, text)
         rules = [self.context.root / f"{argv[-1]}.d" for argv in self.commands(size, scratch)]
         read = [self.context.root / name for rule in rules for name in _read(rule)]
         _keep(kept, key, {self.short(path): path for path in (*self.template_set.sources, *read)}, assembled)
@@ -168,7 +169,7 @@ def _take(kept: Path, key: str, root: Path) -> Assembled | None:
         obj = kept.with_name(plain["object"]) if plain["object"] else None
         if obj is not None and not obj.is_file():
             return None
-        refusals = [build.Refusal(**refusal) for refusal in plain["refusals"]]
+        refusals = [Refusal(**one) for one in plain["refusals"]]
         return Assembled(obj, refusals, [(f, n, t) for f, n, t in plain["errors"]], plain["text"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
