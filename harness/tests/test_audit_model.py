@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_cases import CASES, FILE, MEMFD, Case, case, events
+import audit_cases_mappings
+import audit_cases_shared
+from audit_cases import FILE, MEMFD, Case, case, events
 
 from execmem_cts.audit import aliases, files, kinds, memory, model, partial, space
 
 ROOT = Path(__file__).resolve().parents[2]
+CASES = (*audit_cases_mappings.CASES, *audit_cases_shared.CASES)
 BY_NAME = {found.name: found for found in CASES}
 
 
